@@ -1,0 +1,22 @@
+"""Build hook: compiles the project's own contract under ``proto/`` into ``router_ext/v1``."""
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CompileProto(BuildHookInterface):  # type: ignore[type-arg]
+    """Runs protoc before every build, editable installs included."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Writes ``*_pb2.py``, ``*_pb2_grpc.py`` and ``*_pb2.pyi`` beside the hand-written package."""
+        from grpc_tools import protoc
+
+        root = Path(self.root)
+        sources = sorted(str(path.relative_to(root / "proto")) for path in (root / "proto").rglob("*.proto"))
+        arguments = [f"--proto_path={root / 'proto'}", *(f"--{kind}_out={root}" for kind in ("python", "pyi", "grpc_python"))]
+        if protoc.main(["protoc", *arguments, *sources]) != 0:
+            raise RuntimeError("protoc refused proto/")

@@ -1,0 +1,175 @@
+"""The sections of ``router.yaml`` as frozen values. Durations are seconds, sizes are bytes, money is US dollars."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from router_ext.model.backend import Backend
+from router_ext.model.rule import Match, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class KvPinning:
+    """``server.kv_pinning``: keep a conversation on the backend whose cache holds its prefix."""
+
+    enabled: bool = False
+    ttl_s: float = 1800.0
+    max_entries: int = 10_000
+    max_queue_ratio: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """``server.sessions``: conversations kept by the router."""
+
+    enabled: bool = False
+    ttl_s: float = 7200.0
+    max_sessions: int = 1000
+    max_context_tokens: int = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class UnixAddress:
+    """A Unix socket, as an absolute path of at most 107 bytes (Linux's limit)."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class TcpAddress:
+    """A TCP address."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+Address = UnixAddress | TcpAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """``server``: ports, limits and the switches of the features.
+
+    ``default_timeout_s`` bounds a whole request that is not streamed; ``stream_idle_timeout_s`` bounds the silence
+    between two pieces of any answer. ``processor_address`` is where Envoy finds router_ext, ``envoy_dir`` (absolute)
+    holds the rendered Envoy files, of which the cluster file is rewritten when backends change.
+    """
+
+    port: int = 8050
+    egress_port: int = 8051
+    admin_host: str = "127.0.0.1"
+    admin_port: int = 8052
+    envoy_admin_port: int = 8053
+    processor_address: Address = field(default_factory=lambda: UnixAddress(Path("run/processor.sock").absolute()))
+    envoy_dir: Path = field(default_factory=lambda: Path("envoy").absolute())
+    health_check_interval_s: float = 30.0
+    default_timeout_s: float = 120.0
+    stream_idle_timeout_s: float = 300.0
+    message_timeout_s: float = 1.0
+    max_body_bytes: int = 33_554_432
+    max_connections: int = 10_000
+    kv_pinning: KvPinning = field(default_factory=KvPinning)
+    queue_aware_routing: bool = False
+    queue_scrape_interval_s: float = 5.0
+    sessions: Sessions = field(default_factory=Sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """``defaults``: what applies where no rule does. ``fallback_chain`` holds backend names in order."""
+
+    fallback_chain: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One entry of ``budgets``. ``action`` is ``downgrade`` or ``reject``; the target is set for ``downgrade`` only."""
+
+    service: str
+    daily_limit_usd: float
+    action: str = "reject"
+    downgrade_target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DpoExport:
+    """``quality_gate.dpo_export``: preference pairs as JSON lines."""
+
+    enabled: bool = False
+    output_path: Path = Path("dpo_training_data.jsonl")
+    max_file_size_mb: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class QualityChecks:
+    """``quality_gate.checks``."""
+
+    min_length: int = 0
+    min_tokens: int = 0
+    valid_json: bool = False
+    no_refusal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QualityGate:
+    """``quality_gate``. ``mode`` is ``sequential`` or ``parallel``; ``sample_rate`` is 0..1."""
+
+    enabled: bool = False
+    mode: str = "sequential"
+    fallback_backend: str = ""
+    sample_rate: float = 1.0
+    checks: QualityChecks = field(default_factory=QualityChecks)
+    dpo_export: DpoExport = field(default_factory=DpoExport)
+
+
+@dataclass(frozen=True, slots=True)
+class AbTest:
+    """One entry of ``ab_tests``. ``split_pct`` (0..100) is variant B's share; ``mode`` is ``split`` or ``shadow``."""
+
+    name: str
+    match: Match
+    variant_a: str
+    variant_b: str
+    split_pct: float
+    active: bool = True
+    mode: str = "split"
+
+
+@dataclass(frozen=True, slots=True)
+class RouterConfig:
+    """A whole, valid configuration. Names are unique and every reference between sections resolves."""
+
+    server: Server = field(default_factory=Server)
+    backends: tuple[Backend, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    defaults: Defaults = field(default_factory=Defaults)
+    budgets: tuple[Budget, ...] = ()
+    quality_gate: QualityGate = field(default_factory=QualityGate)
+    ab_tests: tuple[AbTest, ...] = ()
+
+    def backend(self, name: str) -> Backend:
+        """The backend called ``name``. Raises KeyError when there is none."""
+        for backend in self.backends:
+            if backend.name == name:
+                return backend
+        raise KeyError(name)
+
+    @property
+    def fail_open_backends(self) -> tuple[Backend, ...]:
+        """Backends that Envoy may use without the router: in the fallback chain, without a key and without a path
+        of their own, since nobody adds or rewrites anything then.
+        """
+        chain = (self.backend(name) for name in self.defaults.fallback_chain)
+        return tuple(backend for backend in chain if backend.api_key is None and not backend.rewrites_path)
+
+    @property
+    def named_services(self) -> frozenset[str]:
+        """Services that the configuration names literally: the only values of the ``service`` label beside ``other``."""
+        matches = [rule.match for rule in self.rules] + [test.match for test in self.ab_tests]
+        literal = {match.service for match in matches if match.service and "*" not in match.service}
+        return frozenset(literal | {budget.service for budget in self.budgets if budget.service != "default"})

@@ -1,0 +1,1 @@
+"""The words of the domain: frozen values, no behaviour beyond their own fields. Imports nothing of the project."""

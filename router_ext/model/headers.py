@@ -1,0 +1,46 @@
+"""Header names of the product, lower case as Envoy sends them. The generated reference lists them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header of the product: its wire name, who sends it and what it says."""
+
+    name: str
+    direction: str
+    meaning: str
+
+
+CLUSTER: Final = "x-kronaxis-cluster"
+SERVICE: Final = "x-kronaxis-service"
+CALL_TYPE: Final = "x-kronaxis-calltype"
+PRIORITY: Final = "x-kronaxis-priority"
+TIER: Final = "x-kronaxis-tier"
+PERSONA_ID: Final = "x-kronaxis-personaid"
+SESSION_CREATE: Final = "x-kronaxis-session-create"
+SESSION_ID: Final = "x-kronaxis-session-id"
+SESSION_END: Final = "x-kronaxis-session-end"
+BACKEND: Final = "x-kronaxis-backend"
+RULE: Final = "x-kronaxis-rule"
+EGRESS_FLAGS: Final = "x-kronaxis-egress-flags"
+
+SESSION_HEADERS: Final = (SESSION_CREATE, SESSION_ID, SESSION_END)
+RESERVED_PREFIX: Final = "x-kronaxis-"
+"""No header with this prefix travels from a client to a backend."""
+
+CATALOG: Final = (
+    Header(SERVICE, "request", "Name of the calling service; rules, budgets and the `service` label use it."),
+    Header(CALL_TYPE, "request", "Kind of call (for example `summarize`); rules match on it."),
+    Header(PRIORITY, "request", "Priority level (for example `interactive`); rules match on it."),
+    Header(TIER, "request", "Tier of the caller, a whole number; rules match on it."),
+    Header(PERSONA_ID, "request", "Stable id of the end user or agent behind the call."),
+    Header(SESSION_CREATE, "request", "`true` keeps this conversation as a session."),
+    Header(SESSION_ID, "request and response", "Continues a session."),
+    Header(SESSION_END, "request", "`true` destroys the session after this request."),
+    Header(BACKEND, "response", "Name of the backend that answered."),
+    Header(RULE, "response", "Name of the rule that chose it, `default` for the fallback chain."),
+    Header(CLUSTER, "internal", "Envoy cluster to use. Set by router_ext only; removed when a client sends it."),
+    Header(EGRESS_FLAGS, "internal", "Envoy's response flags, on the loopback egress listener only."),
+)

@@ -1,0 +1,47 @@
+"""A request as routing sees it: facts only, no prompt and no credential."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Api(StrEnum):
+    """The inference APIs that are routed; the value is the client's path."""
+
+    CHAT = "/v1/chat/completions"
+    COMPLETIONS = "/v1/completions"
+    EMBEDDINGS = "/v1/embeddings"
+    RESPONSES = "/v1/responses"
+    MESSAGES = "/v1/messages"
+
+
+API_BY_PATH: Final[dict[str, Api]] = {api.value: api for api in Api}
+
+TEXT: Final = "text"
+VISION: Final = "vision"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What the request headers say about the caller. Empty strings and tier 0 mean that the header was not sent."""
+
+    service: str = ""
+    call_type: str = ""
+    priority_level: str = ""
+    tier: int = 0
+    persona_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceRequest:
+    """One inference request.
+
+    ``model`` is the name that the client sent ("" when it sent none), ``body_bytes`` the size on the wire.
+    """
+
+    path: str
+    caller: Caller
+    model: str = ""
+    stream: bool = False
+    content_type: str = TEXT
+    body_bytes: int = 0
