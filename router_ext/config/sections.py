@@ -169,7 +169,7 @@ class RouterConfig:
 
     @property
     def named_services(self) -> frozenset[str]:
-        """Services that the configuration names literally: the only values of the ``service`` label beside ``other``."""
+        """Services that the configuration names literally: beside ``other`` the only values of a ``service`` label."""
         matches = [rule.match for rule in self.rules] + [test.match for test in self.ab_tests]
         literal = {match.service for match in matches if match.service and "*" not in match.service}
         return frozenset(literal | {budget.service for budget in self.budgets if budget.service != "default"})

@@ -56,7 +56,7 @@ CREDENTIAL_HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-ap
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a backend listens: ``scheme`` is ``http`` or ``https``, ``path`` is without a trailing slash ("" = none)."""
+    """Where a backend listens. ``scheme`` is ``http`` or ``https``; ``path`` has no trailing slash ("" means none)."""
 
     scheme: str
     host: str
