@@ -15,7 +15,6 @@ class Reason(StrEnum):
     BAD_ENCODING = "bad_content_encoding"
     UNSUPPORTED_ENCODING = "unsupported_content_encoding"
     BODY_TOO_LARGE = "body_too_large"
-    METHOD_NOT_ALLOWED = "method_not_allowed"
     SESSIONS_DISABLED = "sessions_disabled"
     NO_BACKEND = "no_backend"
 
@@ -38,7 +37,6 @@ ERROR_FORMS: Final[dict[Reason, ErrorForm]] = {
     Reason.BAD_ENCODING: _INVALID,
     Reason.UNSUPPORTED_ENCODING: ErrorForm(415, "invalid_request_error"),
     Reason.BODY_TOO_LARGE: ErrorForm(413, "invalid_request_error"),
-    Reason.METHOD_NOT_ALLOWED: ErrorForm(405, "invalid_request_error"),
     Reason.SESSIONS_DISABLED: _INVALID,
     Reason.NO_BACKEND: ErrorForm(503, "service_unavailable"),
 }

@@ -1,0 +1,34 @@
+"""The admin application: health, readiness and metrics."""
+
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from router_ext.admin.status import Status
+from router_ext.version import __version__
+
+
+def admin_app(status: Status, registry: CollectorRegistry, allowed_hosts: tuple[str, ...]) -> FastAPI:
+    """The application. Requests for other host names are refused, so that a web page cannot reach it by rebinding."""
+    app = FastAPI(title="router_ext admin", version=__version__, docs_url=None, redoc_url=None)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(allowed_hosts))
+
+    @app.get("/health")
+    async def health() -> JSONResponse:
+        """State of the router and of its backends."""
+        return JSONResponse(status.health())
+
+    @app.get("/ready")
+    async def ready() -> JSONResponse:
+        """200 once requests can be routed, 503 before and while draining."""
+        is_ready = status.ready()
+        return JSONResponse({"ready": is_ready}, status_code=200 if is_ready else 503)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        """Prometheus text format."""
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+    return app

@@ -1,0 +1,21 @@
+"""``router-ext check-config``: is this file a valid configuration?"""
+
+import argparse
+
+from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_config_argument, load_or_explain
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The file."""
+    add_config_argument(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """0 for a valid file (warnings are printed), 2 otherwise (every problem is printed)."""
+    loaded = load_or_explain(args.config)
+    if loaded is None:
+        return EXIT_BAD_CONFIG
+    config = loaded.config
+    counts = f"{len(config.backends)} backends, {len(config.rules)} rules"
+    print(f"{args.config}: valid ({counts}, {len(loaded.warnings)} warnings)")
+    return 0

@@ -1,0 +1,36 @@
+"""The configuration argument that most commands take."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from router_ext.config.loader import LoadedConfig, load
+from router_ext.config.problem import ConfigError, Problem
+
+EXIT_BAD_CONFIG: Final = 2
+
+
+def add_config_argument(parser: argparse.ArgumentParser) -> None:
+    """The configuration file: an argument, else ``CONFIG_PATH``, else ``router.yaml``."""
+    default = Path(os.environ.get("CONFIG_PATH") or "router.yaml")
+    parser.add_argument(
+        "config", nargs="?", type=Path, default=default, metavar="FILE", help=f"configuration file ({default})"
+    )
+
+
+def load_or_explain(path: Path) -> LoadedConfig | None:
+    """The configuration, with warnings on stderr; None when it cannot be used, with every problem on stderr."""
+    try:
+        loaded = load(path, os.environ)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return None
+    for warning in loaded.warnings:
+        print(_warning(path.name, warning), file=sys.stderr)
+    return loaded
+
+
+def _warning(source: str, warning: Problem) -> str:
+    return f"warning: {warning.located(source)}"

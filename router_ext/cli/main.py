@@ -1,0 +1,43 @@
+"""``router-ext``: the entry point of every command.
+
+Exit codes: 0 done, 1 the command found something wrong, 2 the call or the configuration is wrong, 3 something that is
+needed is missing.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from router_ext.cli import check_config, envoy_config, serve
+from router_ext.demo.sim import command as sim_backend
+from router_ext.version import __version__
+
+Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]
+
+COMMANDS: tuple[Command, ...] = (
+    ("serve run the external processor", serve.add_arguments, serve.main),
+    ("check-config check a configuration file", check_config.add_arguments, check_config.main),
+    ("envoy-config write Envoy's configuration", envoy_config.add_arguments, envoy_config.main),
+    ("sim-backend run a simulated vLLM server", sim_backend.add_arguments, sim_backend.main),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    parser = argparse.ArgumentParser(prog="router-ext", description="LLM router for Envoy")
+    parser.add_argument("--version", action="version", version=f"router-ext {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for title, add_arguments, run in COMMANDS:
+        name, _, text = title.partition(" ")
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        add_arguments(command)
+        command.set_defaults(run=run)
+    args = parser.parse_args(argv)
+    try:
+        return int(args.run(args))
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""``router-ext serve``: the external processor."""
+
+import argparse
+import asyncio
+import os
+import sys
+
+from router_ext.app import Router
+from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_config_argument
+from router_ext.config.problem import ConfigError
+from router_ext.telemetry.log import configure_logging
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The file and the log level."""
+    add_config_argument(parser)
+    parser.add_argument(
+        "--log-level", default=os.environ.get("LOG_LEVEL", "info"), help="debug, info, warning or error"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Serves until SIGTERM or SIGINT: 0 after a drain, 2 for a bad configuration, 1 when an address is taken."""
+    try:
+        configure_logging(args.log_level)
+        router = Router(args.config, os.environ)
+        asyncio.run(router.serve())
+    except (ConfigError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    except (OSError, RuntimeError) as error:
+        print(f"router-ext: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,65 @@
+"""How a routed request is changed on its way: headers, path, credentials, body."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from router_ext.engine.credentials import credential_edits
+from router_ext.model import headers
+from router_ext.model.backend import Backend
+from router_ext.model.decision import Decision
+from router_ext.payload.inference import InferenceBody
+from router_ext.stream.effects import Forward, HeaderEdits
+from router_ext.stream.events import RequestHead
+
+UPSTREAM_TIMEOUT: Final = "x-envoy-upstream-rq-timeout-ms"
+"""Envoy's whole-request timeout for one request, in milliseconds."""
+
+
+def forward_inference(
+    head: RequestHead, body: InferenceBody | None, decision: Decision, backend: Backend, timeout_s: float
+) -> Forward:
+    """The changes for an inference request. ``body`` is None when the mode did not show it."""
+    changed = body.for_model(decision.upstream_model) if body is not None else None
+    edits = _edits(head, backend)
+    set_headers, removed = [*edits.set], [*edits.remove]
+    if not decision.request.stream:
+        set_headers.append((UPSTREAM_TIMEOUT, str(int(timeout_s * 1000))))
+    keys, others = credential_edits(backend)
+    set_headers += keys
+    removed += (name for name in others if name in head.headers)
+    if changed is not None and body is not None and body.compressed:
+        removed.append("content-encoding")
+    return Forward(
+        edits=HeaderEdits(tuple(set_headers), tuple(removed)),
+        body=changed,
+        metadata=_metadata(decision),
+        response_edits=HeaderEdits(((headers.BACKEND, backend.name), (headers.RULE, decision.rule))),
+        streaming=decision.request.stream,
+    )
+
+
+def forward_other(head: RequestHead, decision: Decision, backend: Backend) -> Forward:
+    """The changes for a request that is no inference: the caller's own credentials stay, the backend's key is not
+    lent to paths that routing knows nothing about.
+    """
+    return Forward(edits=_edits(head, backend), metadata=_metadata(decision), watch=False)
+
+
+def _edits(head: RequestHead, backend: Backend) -> HeaderEdits:
+    set_headers = [(headers.CLUSTER, backend.cluster)]
+    target = backend.upstream_path(head.target)
+    if target != head.target:
+        set_headers.append((":path", target))
+    # Usage is read from the answer by Envoy itself, which does not decompress.
+    removed = [name for name in head.headers if name.startswith(headers.RESERVED_PREFIX) or name == "accept-encoding"]
+    return HeaderEdits(tuple(set_headers), tuple(removed))
+
+
+def _metadata(decision: Decision) -> Mapping[str, str]:
+    """The short form of a decision that goes into Envoy's dynamic metadata and the access log."""
+    return {
+        "id": decision.id,
+        "rule": decision.rule,
+        "backend": decision.backend,
+        "service": decision.request.caller.service,
+    }

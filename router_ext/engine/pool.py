@@ -1,0 +1,88 @@
+"""The backends as they live: health and requests in flight."""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from router_ext.model.backend import Backend
+from router_ext.model.snapshot import BackendState, Health, Snapshot
+
+
+class Slot:
+    """One backend's live state.
+
+    An exchange holds on to the slot that it was counted in, so that its release reaches that very slot also after the
+    backend was removed or configured anew. ``answered_at`` is the monotonic time of the last answer below 500.
+    """
+
+    __slots__ = ("_state", "answered_at")
+
+    def __init__(self, backend: Backend) -> None:
+        self.answered_at = -math.inf
+        self._state = BackendState(backend, Health.DOWN)
+
+    @property
+    def state(self) -> BackendState:
+        """The state at this instant."""
+        return self._state
+
+    def acquire(self) -> None:
+        """Counts one request more."""
+        self._put(in_flight=self._state.in_flight + 1)
+
+    def release(self) -> None:
+        """Counts one request less. Raises RuntimeError when none was counted."""
+        if self._state.in_flight == 0:
+            raise RuntimeError(f"backend {self._state.backend.name!r} released more often than acquired")
+        self._put(in_flight=self._state.in_flight - 1)
+
+    def set_health(self, health: Health) -> None:
+        """What the probes say."""
+        self._put(health=health)
+
+    def set_backend(self, backend: Backend) -> None:
+        """The same upstream with other settings."""
+        self._put(backend=backend)
+
+    def _put(
+        self, *, backend: Backend | None = None, health: Health | None = None, in_flight: int | None = None
+    ) -> None:
+        old = self._state
+        self._state = BackendState(
+            old.backend if backend is None else backend,
+            old.health if health is None else health,
+            old.in_flight if in_flight is None else in_flight,
+        )
+
+
+class Pool:
+    """All configured backends by name."""
+
+    def __init__(self) -> None:
+        self._slots: dict[str, Slot] = {}
+
+    def configure(self, backends: Iterable[Backend]) -> None:
+        """Takes over a new set. A backend that stays at its endpoint keeps its health and count; others start down."""
+        slots: dict[str, Slot] = {}
+        for backend in backends:
+            old = self._slots.get(backend.name)
+            if old is not None and old.state.backend.endpoint == backend.endpoint:
+                old.set_backend(backend)
+                slots[backend.name] = old
+            else:
+                slots[backend.name] = Slot(backend)
+        self._slots = slots
+
+    def __getitem__(self, name: str) -> Slot:
+        return self._slots[name]
+
+    def get(self, name: str) -> Slot | None:
+        """The slot of a configured backend, else None."""
+        return self._slots.get(name)
+
+    def slots(self) -> Mapping[str, Slot]:
+        """Every slot by backend name, in the configuration's order."""
+        return self._slots
+
+    def snapshot(self) -> Snapshot:
+        """The state of all backends at this instant."""
+        return {name: slot.state for name, slot in self._slots.items()}

@@ -1,0 +1,1 @@
+"""What is known of a backend's well-being: pure tables over observations."""

@@ -1,0 +1,56 @@
+"""A decision: where a request goes and why, kept for explanation."""
+
+from dataclasses import dataclass
+
+from router_ext.model.backend import Backend
+from router_ext.model.request import InferenceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One backend's part in a decision.
+
+    ``filtered_by`` names the filter that removed it ("" when it stayed) and ``reason`` says what that filter saw.
+    ``scores`` are (scorer, value) pairs in the order in which they count; lower is better.
+    """
+
+    backend: str
+    filtered_by: str = ""
+    reason: str = ""
+    scores: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A request that can be served: the backend, the rule that allowed it and the model name to send."""
+
+    backend: Backend
+    rule: str
+    upstream_model: str
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoChoice:
+    """A request that no backend can serve now.
+
+    ``full`` is true when a backend would do but for its ``max_concurrent``, so that a short wait may help.
+    """
+
+    rule: str
+    candidates: tuple[Candidate, ...]
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The record of one decision. ``time_s`` is seconds since the epoch; ``backend`` is "" for a refused request."""
+
+    id: str
+    time_s: float
+    request: InferenceRequest
+    rule: str
+    backend: str
+    upstream_model: str
+    candidates: tuple[Candidate, ...]
+    rejection: str = ""

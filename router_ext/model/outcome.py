@@ -1,0 +1,37 @@
+"""How an exchange ended, as Envoy's access log tells it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts that the engine reported; ``cached_tokens`` is the part of the prompt that its cache held."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRecord:
+    """One access log entry.
+
+    ``decision_id`` is "" when Envoy served the request without the router. ``status`` is 0 when no response began.
+    ``details`` says what made the response, ``upstream_reached`` that a backend was connected to.
+    ``flags`` are Envoy's response flags (``UF``, ``UC``, ``DC`` …). Both times start with the first byte received:
+    ``duration_s`` ends with the last byte sent, ``last_upstream_byte_s`` with the last byte that the backend sent (None
+    when it sent none).
+    """
+
+    decision_id: str
+    route: str
+    cluster: str
+    status: int
+    details: str
+    upstream_reached: bool
+    flags: tuple[str, ...]
+    duration_s: float
+    last_upstream_byte_s: float | None
+    request_bytes: int
+    response_bytes: int
+    usage: Usage | None

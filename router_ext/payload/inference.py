@@ -1,0 +1,69 @@
+"""From a request's body to what routing and forwarding need of it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from router_ext.model.rejection import Reason, Rejection
+from router_ext.model.request import TEXT, VISION, Caller, InferenceRequest
+from router_ext.payload.encoding import decoded
+from router_ext.payload.envelope import Envelope, read_envelope
+from router_ext.payload.splice import set_field, spliced
+from router_ext.payload.vision import holds_image
+
+MAX_MODEL_NAME: Final = 256
+"""Longest model name, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceBody:
+    """A body that was read. ``compressed`` says that ``envelope.raw`` is not what came over the wire."""
+
+    request: InferenceRequest
+    envelope: Envelope
+    compressed: bool
+
+    def for_model(self, model: str) -> bytes | None:
+        """The body to send so that the model field says ``model``; None when the body can go as it came."""
+        if self.request.model == model:
+            return None
+        return spliced(self.envelope.raw, [set_field(self.envelope, "model", model)])
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """``max_bytes`` bounds a body, on the wire and inflated. ``content_type`` asks for the look at the messages."""
+
+    max_bytes: int
+    content_type: bool = False
+
+
+def read_inference(
+    path: str, caller: Caller, raw: bytes, content_encoding: str, limits: BodyLimits
+) -> InferenceBody | Rejection:
+    """Reads a request body, or refuses it with the field that is wrong."""
+    if len(raw) > limits.max_bytes:
+        return Rejection(Reason.BODY_TOO_LARGE, f"The body is larger than {limits.max_bytes} bytes.")
+    text = decoded(raw, content_encoding, limits.max_bytes)
+    envelope = text if isinstance(text, Rejection) else read_envelope(text)
+    if isinstance(envelope, Rejection):
+        return envelope
+    model = _model(envelope)
+    if isinstance(model, Rejection):
+        return model
+    content_type = VISION if limits.content_type and holds_image(envelope) else TEXT
+    stream = envelope.fields.get("stream") is True
+    request = InferenceRequest(path, caller, model, stream, content_type, len(raw))
+    return InferenceBody(request, envelope, compressed=text is not raw)
+
+
+def _model(envelope: Envelope) -> str | Rejection:
+    """The model name, "" when it is missing or null. Printable ASCII only, as it may travel in a header."""
+    model = envelope.fields.get("model")
+    if model is None:
+        return ""
+    if not isinstance(model, str):
+        return Rejection(Reason.INVALID_MODEL, "The field 'model' must be a string.", "model")
+    if len(model) > MAX_MODEL_NAME or not (model.isascii() and model.isprintable()):
+        message = f"The field 'model' must be at most {MAX_MODEL_NAME} printable ASCII characters."
+        return Rejection(Reason.INVALID_MODEL, message, "model")
+    return model

@@ -1,0 +1,24 @@
+"""A rule's price ceiling."""
+
+from collections.abc import Mapping, Sequence
+
+from router_ext.model.request import InferenceRequest
+from router_ext.model.rule import Rule
+from router_ext.model.snapshot import BackendState
+
+
+class Cost:
+    """Keeps backends whose higher price is at most ``max_cost_1m``. A backend without prices costs nothing."""
+
+    name = "cost"
+
+    def removed(self, candidates: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Mapping[str, str]:
+        """States the price that was too high."""
+        ceiling = rule.max_cost_1m
+        if not ceiling:
+            return {}
+        return {
+            state.backend.name: f"costs ${price:g} per 1M tokens, over ${ceiling:g}"
+            for state in candidates
+            if (price := state.backend.max_cost_1m or 0.0) > ceiling
+        }

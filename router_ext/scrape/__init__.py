@@ -1,0 +1,1 @@
+"""Periodic looks at backends and at Envoy."""

@@ -1,0 +1,100 @@
+"""Health probes: one loop a backend, through the egress listener."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from router_ext.dispatch.egress import EgressAnswer, EgressUnavailableError
+from router_ext.engine.engine import Engine
+from router_ext.health.probe import ProbeHistory, ProbeResult, next_delay_s, result_of_status
+from router_ext.model.backend import Backend
+from router_ext.model.snapshot import Health
+from router_ext.ports import Clock, Telemetry
+
+PROBE_TIMEOUT_S: Final = 5.0
+"""Longest wait for a probe; engines answer late when all their threads are busy."""
+
+
+class Prober(Protocol):
+    """Asks a backend something by GET; see ``EgressClient.get``."""
+
+    async def get(self, backend: Backend, path: str, timeout_s: float) -> EgressAnswer:
+        """Raises ``TimeoutError`` or ``EgressUnavailableError``."""
+        ...
+
+
+class HealthChecks:
+    """Probes every configured backend, sooner while it is not healthy."""
+
+    def __init__(self, engine: Engine, client: Prober, clock: Clock, telemetry: Telemetry) -> None:
+        self._engine = engine
+        self._client = client
+        self._clock = clock
+        self._telemetry = telemetry
+        self._configured = asyncio.Event()
+        self._probed: set[str] = set()
+        self._all_probed = asyncio.Event()
+
+    async def first_round(self) -> None:
+        """Returns when every backend has been probed once."""
+        await self._all_probed.wait()
+
+    def configure(self) -> None:
+        """Call it after the engine took over a new configuration."""
+        self._configured.set()
+
+    async def run(self) -> None:
+        """Runs until cancelled, with one task a backend."""
+        tasks: dict[Backend, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._configured.clear()
+                wanted = self._engine.config.backends
+                for gone in tasks.keys() - set(wanted):
+                    tasks.pop(gone).cancel()
+                    self._probed.discard(gone.name)
+                for backend in wanted:
+                    if backend not in tasks:
+                        tasks[backend] = group.create_task(self._watch(backend), name=f"probe {backend.name}")
+                await self._configured.wait()
+
+    async def _watch(self, backend: Backend) -> None:
+        slot = self._engine.pool.get(backend.name)
+        history = ProbeHistory(slot.state.health if slot is not None else Health.DOWN)
+        attempt, looked_at = 0, self._clock.monotonic()
+        while True:
+            result = await self._probe(backend)
+            if result is not None:
+                answering = slot is not None and slot.answered_at >= looked_at
+                looked_at = self._clock.monotonic()
+                self._take(backend, history, result, answering=answering)
+            attempt = 0 if history.health is Health.HEALTHY else attempt + 1
+            await asyncio.sleep(
+                next_delay_s(history.health, attempt, self._engine.config.server.health_check_interval_s)
+            )
+
+    def _take(self, backend: Backend, history: ProbeHistory, result: ProbeResult, *, answering: bool) -> None:
+        before = history.health
+        health = history.add(result, answering=answering)
+        self._engine.set_health(backend.name, health)
+        first = backend.name not in self._probed
+        self._probed.add(backend.name)
+        if health is not before or first:
+            self._telemetry.health_changed(backend.name, health, result.name.lower())
+        if {item.name for item in self._engine.config.backends} <= self._probed:
+            self._all_probed.set()
+
+    async def _probe(self, backend: Backend) -> ProbeResult | None:
+        """One probe; None when Envoy itself does not answer, which says nothing about the backend."""
+        try:
+            answer = await self._client.get(backend, backend.health_endpoint, PROBE_TIMEOUT_S)
+        except TimeoutError:
+            return ProbeResult.SLOW
+        except EgressUnavailableError:
+            return None
+        return ProbeResult.UNREACHABLE if answer.unreachable else result_of_status(answer.status)
+
+
+def health_summary(engine: Engine) -> Mapping[str, str]:
+    """The health of every backend by name."""
+    return {name: state.health.value for name, state in engine.pool.snapshot().items()}

@@ -1,0 +1,251 @@
+"""The machine for one exchange: which reply each message of Envoy gets, in every body mode.
+
+Envoy's rules that this table keeps: one reply for each headers, trailers and (buffered or streamed) body message; in
+the full-duplex mode every byte must be sent on by us; the route is chosen anew only by request-side replies; the stream
+may be left at any time, except in full-duplex, where leaving would cut the body.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Final, assert_never
+
+from router_ext.stream.effects import (
+    NO_EDITS,
+    Answer,
+    Ask,
+    BodyReply,
+    DuplexBody,
+    Effect,
+    Forward,
+    HeaderEdits,
+    HeadersReply,
+    ImmediateReply,
+    Leave,
+    Plan,
+    ReportFirstToken,
+    Side,
+    TrailersReply,
+)
+from router_ext.stream.events import (
+    BodyMode,
+    Event,
+    Modes,
+    RequestBody,
+    RequestHead,
+    RequestHeaders,
+    RequestTrailers,
+    ResponseBody,
+    ResponseHeaders,
+    ResponseTrailers,
+    Unknown,
+)
+from router_ext.stream.sse import SseReader, holds_token
+
+
+class Phase(Enum):
+    """How far the exchange is."""
+
+    START = auto()
+    BODY = auto()
+    DECIDING = auto()
+    SENT = auto()
+    ANSWER = auto()
+
+
+class _Held(Enum):
+    """Which message waits for the engine's plan."""
+
+    HEADERS = auto()
+    BODY = auto()
+    ALL = auto()
+
+
+NO_HEADERS: Final = Answer(
+    400,
+    (("content-type", "application/json"),),
+    b'{"error":{"message":"The processor was not shown the request headers.","type":"invalid_request_error",'
+    b'"param":null,"code":"bad_header"}}',
+)
+
+
+class Exchange:
+    """One exchange. Call ``receive`` for each message and do the effects in order; an ``Ask`` is followed by ``plan``
+    (or ``bail``), whose effects come next.
+    """
+
+    def __init__(self, wants_body: Callable[[RequestHead], bool], max_body_bytes: int) -> None:
+        self._wants_body = wants_body
+        self._max_body = max_body_bytes
+        self._modes = Modes()
+        self._phase = Phase.START
+        self._held = _Held.HEADERS
+        self._head: RequestHead | None = None
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._trailers = False
+        self._passed_on = False
+        self._forward = Forward()
+        self._sse: SseReader | None = None
+
+    def receive(self, event: Event) -> list[Effect]:  # noqa: PLR0911 - one return a message kind
+        """The effects of Envoy's next message."""
+        match event:
+            case RequestHeaders():
+                return self._request_headers(event)
+            case RequestBody():
+                return self._request_body(event)
+            case RequestTrailers():
+                return self._request_trailers()
+            case ResponseHeaders():
+                return self._response_headers(event)
+            case ResponseBody():
+                return self._response_body(event)
+            case ResponseTrailers():
+                return [TrailersReply(Side.RESPONSE), Leave()]
+            case Unknown():
+                return [Leave()]
+            case _:
+                assert_never(event)
+
+    def plan(self, plan: Plan) -> list[Effect]:
+        """The effects of the engine's plan."""
+        self._phase = Phase.SENT
+        if isinstance(plan, Answer):
+            return [ImmediateReply(plan), Leave()]
+        self._forward = plan
+        match self._held:
+            case _Held.HEADERS:
+                return self._release_headers(plan)
+            case _Held.BODY:
+                return [_body_reply(plan)]
+            case _Held.ALL:
+                return self._release_all(plan)
+            case _:
+                assert_never(self._held)
+
+    def bail(self) -> list[Effect]:
+        """The effects that let Envoy go on by itself after a fault of ours, with nothing changed."""
+        return self.plan(Forward()) if self._phase is Phase.DECIDING else []
+
+    # Request side
+
+    def _request_headers(self, event: RequestHeaders) -> list[Effect]:
+        self._modes = event.modes or self._modes
+        self._head = event.head
+        wanted = self._wants_body(event.head)
+        if event.end or not wanted or self._modes.request is BodyMode.NONE:
+            return self._ask(_Held.HEADERS, b"" if event.end or not wanted else None)
+        if self._modes.holds_headers:
+            self._phase = Phase.BODY
+            return []
+        if self._modes.request is BodyMode.STREAMED:
+            # The body comes only after this reply has released the headers: they must do.
+            return self._ask(_Held.HEADERS, None)
+        self._phase = Phase.BODY
+        return [HeadersReply(Side.REQUEST)]
+
+    def _request_body(self, event: RequestBody) -> list[Effect]:
+        if self._phase is Phase.START:
+            return [ImmediateReply(NO_HEADERS), Leave()]
+        if self._phase is not Phase.BODY:
+            return self._late_body(event)
+        self._chunks.append(event.data)
+        self._size += len(event.data)
+        if self._size > self._max_body:
+            return self._ask_whole()
+        if self._modes.holds_headers:
+            return self._ask_whole() if event.end else []
+        if self._modes.request is BodyMode.BUFFERED_PARTIAL and not event.end:
+            return self._ask(_Held.BODY, None)
+        return self._ask(_Held.BODY, event.data)
+
+    def _late_body(self, event: RequestBody) -> list[Effect]:
+        """A body message after the decision: the rest of a streamed body, or a repeated last message."""
+        if self._modes.request is not BodyMode.FULL_DUPLEX:
+            return [BodyReply(Side.REQUEST)]
+        if self._passed_on:
+            return []
+        self._passed_on = event.end
+        return [DuplexBody(Side.REQUEST, event.data, event.end)]
+
+    def _request_trailers(self) -> list[Effect]:
+        if self._phase is Phase.BODY and self._modes.holds_headers:
+            self._trailers = True
+            return self._ask_whole()
+        return [TrailersReply(Side.REQUEST)]
+
+    def _ask_whole(self) -> list[Effect]:
+        held = _Held.ALL if self._modes.holds_headers else _Held.BODY
+        return self._ask(held, b"".join(self._chunks))
+
+    def _ask(self, held: _Held, body: bytes | None) -> list[Effect]:
+        assert self._head is not None
+        self._phase, self._held = Phase.DECIDING, held
+        return [Ask(self._head, body)]
+
+    def _release_headers(self, plan: Forward) -> list[Effect]:
+        reply = HeadersReply(Side.REQUEST, plan.edits, reroute=bool(plan.edits), metadata=plan.metadata)
+        duplex = BodyMode.FULL_DUPLEX in (self._modes.request, self._modes.response)
+        return [reply] if plan.watch or duplex else [reply, Leave()]
+
+    def _release_all(self, plan: Forward) -> list[Effect]:
+        """Headers first, then the body that was held back."""
+        edits = HeaderEdits(plan.edits.set, (*plan.edits.remove, "content-length"))
+        headers = HeadersReply(Side.REQUEST, edits, reroute=bool(plan.edits), metadata=plan.metadata)
+        rest: list[Effect] = [TrailersReply(Side.REQUEST)] if self._trailers else []
+        if self._modes.request is BodyMode.FULL_DUPLEX:
+            self._passed_on = True
+            body = plan.body if plan.body is not None else b"".join(self._chunks)
+            return [headers, DuplexBody(Side.REQUEST, body, end=not self._trailers), *rest]
+        return [headers, *self._streamed_bodies(plan), *rest]
+
+    def _streamed_bodies(self, plan: Forward) -> list[BodyReply]:
+        """One reply a chunk; a new body takes the place of the first, the others become empty."""
+        if plan.body is None:
+            return [BodyReply(Side.REQUEST) for _ in self._chunks]
+        return [BodyReply(Side.REQUEST, body=b"" if i else plan.body) for i in range(len(self._chunks))]
+
+    # Response side
+
+    def _response_headers(self, event: ResponseHeaders) -> list[Effect]:
+        self._phase = Phase.ANSWER
+        effects: list[Effect] = [HeadersReply(Side.RESPONSE, self._forward.response_edits)]
+        if event.end:
+            return [*effects, Leave()]
+        if self._modes.response is BodyMode.FULL_DUPLEX:
+            self._watch_for_token(event)
+            return effects
+        if self._modes.response is BodyMode.STREAMED and self._watch_for_token(event):
+            return effects
+        return [*effects, Leave()]
+
+    def _watch_for_token(self, event: ResponseHeaders) -> bool:
+        """Only a good event stream has a first token to wait for; some servers leave its content type out."""
+        is_stream = event.content_type.startswith("text/event-stream")
+        unnamed = not event.content_type and self._forward.streaming
+        if event.status == 200 and (is_stream or unnamed):
+            self._sse = SseReader()
+        return self._sse is not None
+
+    def _response_body(self, event: ResponseBody) -> list[Effect]:
+        effects: list[Effect] = []
+        seen = self._sse is not None and any(holds_token(data) for data in self._sse.feed(event.data))
+        if seen:
+            effects.append(ReportFirstToken())
+            self._sse = None
+        if self._modes.response is BodyMode.FULL_DUPLEX:
+            leave: list[Effect] = [Leave()] if event.end else []
+            return [*effects, DuplexBody(Side.RESPONSE, event.data, event.end), *leave]
+        done = event.end or self._sse is None
+        return [*effects, BodyReply(Side.RESPONSE), *([Leave()] if done else [])]
+
+
+def _body_reply(plan: Forward) -> BodyReply:
+    """In the buffered mode a replaced body needs its own content-length, or Envoy answers 500."""
+    edits = plan.edits
+    if plan.body is not None:
+        edits = HeaderEdits((*edits.set, ("content-length", str(len(plan.body)))), edits.remove)
+    return BodyReply(Side.REQUEST, edits, plan.body, reroute=bool(plan.edits), metadata=plan.metadata)
+
+
+__all__ = ["NO_EDITS", "Exchange", "Phase"]

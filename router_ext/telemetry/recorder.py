@@ -1,0 +1,119 @@
+"""The engine's telemetry: each happening becomes samples and, where it tells something, one log line."""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from router_ext.model.decision import Decision
+from router_ext.model.outcome import AccessRecord
+from router_ext.model.rejection import Rejection
+from router_ext.model.request import Caller
+from router_ext.model.snapshot import Health
+from router_ext.telemetry.failures import failure_of
+from router_ext.telemetry.metrics import Metrics
+
+OTHER: Final = "other"
+"""Label value of services that the configuration does not name."""
+
+
+class Recorder:
+    """Implements ``ports.Telemetry``. ``named_services`` are the services that get a label value of their own."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        log: structlog.typing.FilteringBoundLogger,
+        wall: Callable[[], float],
+        named_services: frozenset[str],
+    ) -> None:
+        self._metrics = metrics
+        self._log = log
+        self._wall = wall
+        self.named_services = named_services
+
+    def _service(self, caller: Caller) -> str:
+        return caller.service if caller.service in self.named_services else OTHER
+
+    def routed(self, decision: Decision) -> None:
+        """Counts the request."""
+        service = self._service(decision.request.caller)
+        self._metrics.requests.labels(service, decision.backend, decision.rule).inc()
+
+    def settled(self, decision: Decision, record: AccessRecord, ttft_s: float | None) -> None:
+        """Durations, tokens and errors, and the one line of the exchange."""
+        service, backend = self._service(decision.request.caller), decision.backend
+        failure = failure_of(record)
+        metrics = self._metrics
+        metrics.duration.labels(service, backend).observe(record.duration_s)
+        if failure is not None:
+            metrics.errors.labels(service, backend, failure).inc()
+        elif ttft_s is not None and record.status < 400:
+            metrics.ttft.labels(backend).observe(ttft_s)
+        if record.usage is not None:
+            metrics.tokens.labels(backend, "prompt").inc(record.usage.prompt_tokens)
+            metrics.tokens.labels(backend, "completion").inc(record.usage.completion_tokens)
+        self._log.info("exchange", **_line(decision, record, ttft_s, failure))
+
+    def lost(self, decision: Decision) -> None:
+        """Counts the missing entry."""
+        self._metrics.lost.labels(decision.backend).inc()
+        self._log.warning("access_log_lost", id=decision.id, backend=decision.backend)
+
+    def refused(self, caller: Caller, rejection: Rejection) -> None:
+        """Counts the refusal."""
+        self._metrics.errors.labels(self._service(caller), "", rejection.reason.value).inc()
+        self._log.info("refused", reason=rejection.reason.value, status=rejection.status, param=rejection.param)
+
+    def bypassed(self, record: AccessRecord) -> None:
+        """Counts a request that went without the router."""
+        self._metrics.bypassed.labels(record.route or OTHER).inc()
+        self._log.warning("bypassed", route=record.route, status=record.status, flags=record.flags)
+
+    def processed(self, seconds: float) -> None:
+        """One observation an exchange."""
+        self._metrics.processing.observe(seconds)
+
+    def fault(self, place: str, error: BaseException) -> None:
+        """Counts and logs with the traceback."""
+        self._metrics.faults.labels(place).inc()
+        self._log.error("fault", place=place, exc_info=error)
+
+    def headers_only(self) -> None:
+        """Counts the blind decision."""
+        self._metrics.headers_only.inc()
+
+    def health_changed(self, backend: str, health: Health, cause: str) -> None:
+        """One line."""
+        self._log.info("health", backend=backend, health=health.value, cause=cause)
+
+    def reloaded(self, digest: str) -> None:
+        """Success, with the digest of the file."""
+        self._metrics.reload_success.set(1)
+        self._metrics.reload_time.set(self._wall())
+        self._log.info("config_loaded", digest=digest)
+
+    def reload_refused(self, problem: str) -> None:
+        """Failure, with every problem of the file."""
+        self._metrics.reload_success.set(0)
+        self._log.error("config_refused", problem=problem)
+
+
+def _line(decision: Decision, record: AccessRecord, ttft_s: float | None, failure: str | None) -> dict[str, object]:
+    usage = record.usage
+    return {
+        "id": decision.id,
+        "service": decision.request.caller.service,
+        "rule": decision.rule,
+        "backend": decision.backend,
+        "path": decision.request.path,
+        "model": decision.request.model,
+        "stream": decision.request.stream,
+        "status": record.status,
+        "flags": record.flags,
+        "failure": failure,
+        "duration_ms": round(record.duration_s * 1000, 1),
+        "ttft_ms": None if ttft_s is None else round(ttft_s * 1000, 1),
+        "prompt_tokens": usage.prompt_tokens if usage else None,
+        "completion_tokens": usage.completion_tokens if usage else None,
+    }
