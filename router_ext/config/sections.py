@@ -2,9 +2,16 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from router_ext.model.backend import Backend
 from router_ext.model.rule import Match, Rule
+
+PROCESSOR_SOCKET: Final = "run/processor.sock"
+"""Default processor socket, relative to the configuration file's folder."""
+
+ENVOY_DIR: Final = "envoy"
+"""Default folder of the rendered Envoy files, relative to the configuration file's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +72,8 @@ class Server:
     admin_host: str = "127.0.0.1"
     admin_port: int = 8052
     envoy_admin_port: int = 8053
-    processor_address: Address = field(default_factory=lambda: UnixAddress(Path("run/processor.sock").absolute()))
-    envoy_dir: Path = field(default_factory=lambda: Path("envoy").absolute())
+    processor_address: Address = field(default_factory=lambda: UnixAddress(Path(PROCESSOR_SOCKET).absolute()))
+    envoy_dir: Path = field(default_factory=lambda: Path(ENVOY_DIR).absolute())
     health_check_interval_s: float = 30.0
     default_timeout_s: float = 120.0
     stream_idle_timeout_s: float = 300.0

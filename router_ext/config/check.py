@@ -1,0 +1,121 @@
+"""What spans sections: references that must resolve, and settings that are valid but probably not meant."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from router_ext.config.document import Mapping, Scalar, Sequence
+from router_ext.config.problem import Problem
+from router_ext.config.reading import Reading
+from router_ext.config.sections import Defaults, RouterConfig
+from router_ext.config.url import is_loopback
+from router_ext.config.wording import quoted
+from router_ext.model.backend import Backend
+from router_ext.model.rule import Match, Rule
+
+LineOf = Callable[[str], int]
+_NAMES_SHOWN = 10
+_CHAIN = "defaults.fallback_chain"
+
+
+def check_references(root: Mapping, reading: Reading) -> None:
+    """Records references to backends that do not exist. A backend with other faults exists."""
+    reading.check_references(reading.declared("backend") | _written_names(root))
+
+
+def _written_names(root: Mapping) -> frozenset[str]:
+    backends = root.entries.get("backends")
+    items = backends.items if isinstance(backends, Sequence) else ()
+    names = (item.entries.get("name") for item in items if isinstance(item, Mapping))
+    return frozenset(name.text for name in names if isinstance(name, Scalar))
+
+
+def with_fallback_chain(config: RouterConfig, root: Mapping, reading: Reading) -> RouterConfig:
+    """All backends in the file's order where no chain is written. An empty chain without rules is a problem."""
+    defaults = root.entries.get("defaults")
+    chain = defaults.entries.get("fallback_chain") if isinstance(defaults, Mapping) else None
+    if chain is None or (isinstance(chain, Scalar) and chain.is_null):
+        return replace(config, defaults=Defaults(tuple(backend.name for backend in config.backends)))
+    if not config.defaults.fallback_chain and not config.rules:
+        reading.problem(chain, "must not be empty where there are no rules: no request could be routed")
+    return config
+
+
+def warnings(config: RouterConfig, reading: Reading, line_of: LineOf) -> Iterator[Problem]:
+    """What is probably not meant in a valid configuration."""
+    yield from reading.warnings
+    yield from _exposed_admin(config, line_of)
+    yield from _fail_open(config, line_of)
+    yield from _shadowed_rules(config, line_of)
+    yield from _unused_backends(config, reading, line_of)
+
+
+def _exposed_admin(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+    if not is_loopback(config.server.admin_host):
+        path = "server.admin_host"
+        yield Problem(path, line_of(path), "the admin API has no login and is reachable from other machines")
+
+
+def _fail_open(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+    usable = config.fail_open_backends
+    if not usable:
+        message = (
+            "no backend of the chain can be used without the router (each needs a key or a path of its own): "
+            "while the router is down Envoy answers 503"
+        )
+        yield Problem(_CHAIN, line_of(_CHAIN), message)
+        return
+    for names, what in _uncovered(config.backends, usable):
+        message = (
+            f"while the router is down, requests for {_listed(names)} may reach a backend that does not serve them"
+        )
+        yield Problem(_CHAIN, line_of(_CHAIN), f"{message}: {what}")
+
+
+def _uncovered(backends: tuple[Backend, ...], usable: tuple[Backend, ...]) -> Iterator[tuple[frozenset[str], str]]:
+    every = frozenset[str]().union(*(backend.served_names for backend in backends))
+    some = frozenset[str]().union(*(backend.served_names for backend in usable))
+    all_usable = some.intersection(*(backend.served_names for backend in usable))
+    if every - some:
+        yield every - some, "no backend that can be used without the router serves them"
+    if some - all_usable:
+        yield some - all_usable, "not every backend that can be used without the router serves them"
+
+
+def _listed(names: frozenset[str]) -> str:
+    shown = sorted(names)[:_NAMES_SHOWN]
+    rest = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return ", ".join(quoted(name) for name in shown) + rest
+
+
+def _shadowed_rules(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+    order = sorted(range(len(config.rules)), key=lambda index: -config.rules[index].priority)
+    before: list[Rule] = []
+    for index in order:
+        rule = config.rules[index]
+        cover = next((earlier for earlier in before if _covers(earlier.match, rule.match)), None)
+        if cover:
+            path = f"rules[{index}]"
+            yield Problem(path, line_of(path), f"never applies: rule {quoted(cover.name)} takes all its requests")
+        before.append(rule)
+
+
+def _covers(wide: Match, narrow: Match) -> bool:
+    """True when every request that ``narrow`` matches is matched by ``wide``; wildcards are compared as text."""
+    pairs = (
+        (wide.service, narrow.service),
+        (wide.call_type, narrow.call_type),
+        (wide.tier, narrow.tier),
+        (wide.model, narrow.model),
+        (wide.lora, narrow.lora),
+        (wide.priority_level, narrow.priority_level),
+        (wide.content_type, narrow.content_type),
+    )
+    return all(not asked or asked == given for asked, given in pairs)
+
+
+def _unused_backends(config: RouterConfig, reading: Reading, line_of: LineOf) -> Iterator[Problem]:
+    used = reading.referenced | set(config.defaults.fallback_chain)
+    for index, backend in enumerate(config.backends):
+        if backend.name not in used:
+            path = f"backends[{index}]"
+            yield Problem(path, line_of(path), f"backend {quoted(backend.name)} is used nowhere")

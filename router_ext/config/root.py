@@ -1,0 +1,22 @@
+"""The whole file as one section."""
+
+from typing import Final
+
+from router_ext.config.backends import BACKEND
+from router_ext.config.policy import AB_TEST, BUDGETS, DEFAULTS, QUALITY_GATE, RULE
+from router_ext.config.section import Field, Items, Section
+from router_ext.config.sections import RouterConfig
+from router_ext.config.server import SERVER
+
+ROOT: Final = Section(
+    RouterConfig,
+    (
+        Field("server", SERVER, "Ports, limits and the switches of the features."),
+        Field("backends", Items(BACKEND, min_items=1), "Where requests can go.", required=True),
+        Field("rules", Items(RULE), "Which requests may go where."),
+        Field("defaults", DEFAULTS, "What applies where no rule does."),
+        Field("budgets", BUDGETS, "Daily limits by service; default is for services that are not named."),
+        Field("quality_gate", QUALITY_GATE, "Checks of answers."),
+        Field("ab_tests", Items(AB_TEST), "Experiments between two backends."),
+    ),
+)

@@ -1,0 +1,79 @@
+"""Warnings: valid settings that are probably not meant."""
+
+from tests.unit.config.samples import FULL, MINIMAL, by_path, loaded, with_server
+
+BACKENDS = """\
+backends:
+  - {name: a, url: "http://a", type: vllm, model_name: m, aliases: [fast]}
+  - {name: b, url: "http://b", type: vllm, model_name: m}
+  - {name: c, url: "http://c", type: openai, model_name: gpt, api_key: env:KEY}
+"""
+
+
+def warnings(text: str) -> dict[str, str]:
+    """Warnings about ``text`` by path."""
+    return by_path(loaded(text, {"KEY": "k", "OPENAI_KEY": "k"}).warnings)
+
+
+def test_a_plain_file_has_no_warnings() -> None:
+    """One local backend that serves all names."""
+    assert warnings(MINIMAL) == {}
+
+
+def test_without_a_backend_for_fail_open_the_consequence_is_named() -> None:
+    """Every backend of the chain has a key: Envoy alone can use none."""
+    assert warnings(BACKENDS + "defaults: {fallback_chain: [c]}\nrules: [{name: r, backends: [a, b]}]") == {
+        "defaults.fallback_chain": "no backend of the chain can be used without the router (each needs a key or a path "
+        "of its own): while the router is down Envoy answers 503"
+    }
+
+
+def test_names_that_fail_open_cannot_serve_are_listed() -> None:
+    """``gpt`` is served by no backend that Envoy may use alone, ``fast`` by one of two."""
+    messages = [warning.message for warning in loaded(BACKENDS, {"KEY": "k"}).warnings]
+    start = "while the router is down, requests for"
+    assert messages == [
+        f"{start} 'gpt' may reach a backend that does not serve them: "
+        "no backend that can be used without the router serves them",
+        f"{start} 'fast' may reach a backend that does not serve them: "
+        "not every backend that can be used without the router serves them",
+    ]
+
+
+def test_an_admin_api_that_others_can_reach_is_a_warning() -> None:
+    """Loopback in any spelling is fine."""
+    assert list(warnings(with_server("admin_host: 0.0.0.0"))) == ["server.admin_host"]
+    for host in ("localhost", "127.0.0.9", "'::1'"):
+        assert warnings(with_server(f"admin_host: {host}")) == {}
+
+
+def test_a_rule_behind_a_rule_that_takes_all_its_requests_is_a_warning() -> None:
+    """Equal or wider conditions with a higher priority, or with the same one earlier in the file."""
+    text = f"""{MINIMAL}rules:
+  - {{name: narrow, priority: 1, match: {{service: s, model: x}}, backends: [a]}}
+  - {{name: other, priority: 1, match: {{model: x}}, backends: [a]}}
+  - {{name: wide, priority: 2, match: {{service: s}}, backends: [a]}}
+  - {{name: late, priority: 2, match: {{service: s}}, backends: [a]}}
+"""
+    assert warnings(text) == {
+        "rules[0]": "never applies: rule 'wide' takes all its requests",
+        "rules[3]": "never applies: rule 'wide' takes all its requests",
+    }
+
+
+def test_a_backend_that_is_used_nowhere_is_a_warning() -> None:
+    """With a chain that leaves it out and no rule for it."""
+    text = BACKENDS + "defaults: {fallback_chain: [a]}\nrules: [{name: r, backends: [c]}]"
+    assert warnings(text)["backends[1]"] == "backend 'b' is used nowhere"
+    assert "backends[2]" not in warnings(text)
+
+
+def test_warnings_know_their_line() -> None:
+    """They are sorted by it."""
+    text = FULL.replace("admin_host: 127.0.0.1", "admin_host: 0.0.0.0").replace("env:OPENAI_KEY", "sk-1")
+    found = loaded(text).warnings
+    assert [warning.line for warning in found] == sorted(warning.line for warning in found)
+    assert [(warning.path, warning.line) for warning in found[:2]] == [
+        ("server.admin_host", 4),
+        ("backends[1].api_key", 26),
+    ]
