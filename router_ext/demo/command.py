@@ -1,0 +1,74 @@
+"""``router-ext demo``: the whole stack on this machine, or a scripted tour of it."""
+
+import argparse
+import asyncio
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from router_ext.demo.stack import DemoError, EngineKind, Ports, Stack
+from router_ext.demo.tour import run_tour
+
+INTRODUCTION: Final = """
+  clients   {stack.ingress}/v1        Envoy; give this to any OpenAI client as its base URL
+  admin     {stack.admin}/health   also /ready and /metrics
+  envoy     http://127.0.0.1:{stack.ports.envoy_admin}          Envoy's own admin page
+  config    {stack.config}          edit it: rules and backends change within 5 s
+  logs      {logs}
+
+Try:
+  curl -i {stack.ingress}/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{{"model": "small", "messages": [{{"role": "user", "content": "Hello!"}}], "max_tokens": 32}}'
+
+Look at the headers x-kronaxis-backend and x-kronaxis-rule. Add -H 'x-kronaxis-service: premium' and the rule sends you
+to the strong backend. Kill router_ext (pid {router_pid}) and ask again: Envoy goes on without it.
+Ctrl-C stops everything.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The engines, the tour, and where files go."""
+    parser.add_argument("--engine", type=EngineKind, choices=list(EngineKind), default=EngineKind.LLAMA)
+    parser.add_argument("--check", action="store_true", help="run the scripted tour and exit 1 on a wrong answer")
+    parser.add_argument("--folder", type=Path, default=Path(".demo"), help="configuration and logs (default: .demo)")
+    parser.add_argument("--envoy-dir", type=Path, default=Path("envoy"), help="Envoy's files (default: envoy)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """0 when stopped by Ctrl-C or after a good tour, 1 after a wrong answer or when something does not start."""
+    return asyncio.run(_run(args))
+
+
+async def _run(args: argparse.Namespace) -> int:
+    started = time.monotonic()
+    stop = _stop_signal()
+    folder, envoy_dir = args.folder.absolute(), args.envoy_dir.absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    stack = Stack(args.engine, folder, envoy_dir, Ports.pick())
+    try:
+        print(f"Starting Envoy, router_ext and three engines ({args.engine}) ...", flush=True)
+        await stack.start()
+        print(f"Serving after {time.monotonic() - started:.1f} s.", flush=True)
+        if args.check:
+            return 0 if await run_tour(stack, lambda line: print(line, flush=True)) else 1
+        router_pid = stack.children["router"].pid
+        print(INTRODUCTION.format(stack=stack, logs=folder / "logs", router_pid=router_pid), flush=True)
+        await stop.wait()
+    except DemoError as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        stack.stop()
+        print(f"Stopped after {time.monotonic() - started:.1f} s.", flush=True)
+    return 0
+
+
+def _stop_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    return stop
