@@ -13,6 +13,7 @@ import aiohttp
 
 from router_ext.demo.child import Child, free_port
 from router_ext.envoygen.binary import find_envoy
+from router_ext.model.headers import BACKEND
 
 START_PATIENCE_S: Final = 40.0
 _LOOK_S: Final = 0.05
@@ -124,6 +125,7 @@ class Stack:
         bootstrap = self._envoy_dir / "bootstrap.yaml"
         self._start("envoy", [str(find_envoy()), "-c", str(bootstrap), "--use-dynamic-base-id", "--log-level", "warn"])
         await self.until("everything to be healthy", self._all_healthy)
+        await self.until("Envoy to ask router_ext", self.routed)
 
     def start_router(self) -> None:
         """Starts router_ext, also after it was killed."""
@@ -150,6 +152,13 @@ class Stack:
         for child in self.children.values():
             if child.exit_code not in (None, -9):
                 raise DemoError(f"{child.name} ended with code {child.exit_code}:\n{child.last_lines()}")
+
+    async def routed(self) -> bool:
+        """True once a request goes by way of router_ext and is answered."""
+        request = {"model": "small", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        url = self.ingress + "/v1/chat/completions"
+        async with aiohttp.ClientSession() as session, session.post(url, json=request) as answer:
+            return answer.status == 200 and BACKEND in answer.headers
 
     async def _all_healthy(self) -> bool:
         try:
