@@ -1,0 +1,63 @@
+"""What is written of every exchange: JSON lines on standard output, and gRPC entries for the processor's accounts.
+
+Neither holds a query string, a credential or any request header beside the request id.
+"""
+
+from typing import Any, Final
+
+from envoy_data_plane.envoy.config.accesslog.v3 import AccessLog
+from envoy_data_plane.envoy.config.core.v3 import ApiVersion, SubstitutionFormatString
+from envoy_data_plane.envoy.extensions.access_loggers.grpc.v3 import CommonGrpcAccessLogConfig, HttpGrpcAccessLogConfig
+from envoy_data_plane.envoy.extensions.access_loggers.stream.v3 import StdoutAccessLog
+from envoy_data_plane.google.protobuf import Any as PackedMessage
+from envoy_data_plane.google.protobuf import Struct
+
+from router_ext.envoygen.messages import seconds
+from router_ext.envoygen.names import INGRESS_LOG, PROCESSOR_NAMESPACE
+from router_ext.envoygen.processor import processor_service
+
+FLUSH_INTERVAL_S: Final = 0.05
+BUFFER_BYTES: Final = 16_384
+
+_FIELDS: Final = {
+    "start_time": "%START_TIME%",
+    "method": "%REQ(:METHOD)%",
+    "path": "%PATH(NQ)%",
+    "status": "%RESPONSE_CODE%",
+    "flags": "%RESPONSE_FLAGS%",
+    "details": "%RESPONSE_CODE_DETAILS%",
+    "route": "%ROUTE_NAME%",
+    "duration_ms": "%DURATION%",
+    "bytes_received": "%BYTES_RECEIVED%",
+    "bytes_sent": "%BYTES_SENT%",
+    "upstream_cluster": "%UPSTREAM_CLUSTER_RAW%",
+    "upstream_host": "%UPSTREAM_HOST%",
+    "request_id": "%REQ(X-REQUEST-ID)%",
+}
+_DECISION: Final = {
+    name: f"%DYNAMIC_METADATA({PROCESSOR_NAMESPACE}:{name})%" for name in ("id", "rule", "backend", "service")
+}
+
+
+def json_lines(log_name: str) -> AccessLog:
+    """One JSON object a line on standard output, with ``log`` set to ``log_name`` and the processor's decision."""
+    fields: dict[str, Any] = {"log": log_name, **_FIELDS, **_DECISION}
+    log_format = SubstitutionFormatString(json_format=Struct.from_dict(fields))
+    return AccessLog(
+        name="envoy.access_loggers.stdout", typed_config=PackedMessage.pack(StdoutAccessLog(log_format=log_format))
+    )
+
+
+def to_processor() -> AccessLog:
+    """Entries for the processor, sent within 50 ms, with dynamic metadata, flags, times and the route's name."""
+    settings = CommonGrpcAccessLogConfig(
+        log_name=INGRESS_LOG,
+        transport_api_version=ApiVersion.V3,
+        grpc_service=processor_service(),
+        buffer_flush_interval=seconds(FLUSH_INTERVAL_S),
+        buffer_size_bytes=BUFFER_BYTES,
+    )
+    return AccessLog(
+        name="envoy.access_loggers.http_grpc",
+        typed_config=PackedMessage.pack(HttpGrpcAccessLogConfig(common_config=settings)),
+    )

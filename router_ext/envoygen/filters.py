@@ -1,0 +1,68 @@
+"""The HTTP filters of the listeners. On the way back an answer meets them in reverse order."""
+
+import betterproto2
+from envoy_data_plane.envoy.config.common.mutation_rules.v3 import HeaderMutationRules
+from envoy_data_plane.envoy.extensions.filters.http.ext_proc.v3 import (
+    ExternalProcessor,
+    MetadataOptions,
+    MetadataOptionsMetadataNamespaces,
+    ProcessingMode,
+    ProcessingModeBodySendMode,
+    ProcessingModeHeaderSendMode,
+)
+from envoy_data_plane.envoy.extensions.filters.http.router.v3 import Router
+from envoy_data_plane.envoy.extensions.filters.network.http_connection_manager.v3 import HttpFilter
+from envoy_data_plane.google.protobuf import Any
+
+from router_ext.config.sections import Server
+from router_ext.envoygen.messages import seconds
+from router_ext.envoygen.names import PROCESSOR_NAMESPACE
+from router_ext.envoygen.processor import processor_service
+from router_ext.envoygen.usage import usage_reader
+
+MAX_MESSAGE_TIMEOUT_S = 3600.0
+"""The longest that the processor may ask Envoy to wait for one reply."""
+
+
+def ingress_filters(server: Server) -> list[HttpFilter]:
+    """The filters of the ingress listener: the usage reader stands behind the processor and sees an answer first."""
+    return [
+        _filter("envoy.filters.http.ext_proc", ext_proc(server)),
+        _filter("envoy.filters.http.lua", usage_reader()),
+        router_filter(),
+    ]
+
+
+def router_filter() -> HttpFilter:
+    """The router without Envoy's own ``x-envoy-*`` response headers; the request timeout header still counts."""
+    return _filter("envoy.filters.http.router", Router(suppress_envoy_headers=True))
+
+
+def ext_proc(server: Server) -> ExternalProcessor:
+    """The external processor, failing open.
+
+    BUFFERED requests and STREAMED answers are the body modes under which a dead processor costs no request.
+    """
+    return ExternalProcessor(
+        grpc_service=processor_service(),
+        failure_mode_allow=True,
+        allow_mode_override=True,
+        message_timeout=seconds(server.message_timeout_s),
+        max_message_timeout=seconds(MAX_MESSAGE_TIMEOUT_S),
+        processing_mode=ProcessingMode(
+            request_header_mode=ProcessingModeHeaderSendMode.SEND,
+            response_header_mode=ProcessingModeHeaderSendMode.SEND,
+            request_body_mode=ProcessingModeBodySendMode.BUFFERED,
+            response_body_mode=ProcessingModeBodySendMode.STREAMED,
+            request_trailer_mode=ProcessingModeHeaderSendMode.SKIP,
+            response_trailer_mode=ProcessingModeHeaderSendMode.SKIP,
+        ),
+        mutation_rules=HeaderMutationRules(allow_all_routing=True, allow_envoy=True, disallow_is_error=False),
+        metadata_options=MetadataOptions(
+            receiving_namespaces=MetadataOptionsMetadataNamespaces(untyped=[PROCESSOR_NAMESPACE])
+        ),
+    )
+
+
+def _filter(name: str, message: betterproto2.Message) -> HttpFilter:
+    return HttpFilter(name=name, typed_config=Any.pack(message))
