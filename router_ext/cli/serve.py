@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import os
 import sys
 
@@ -24,6 +25,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         configure_logging(args.log_level)
         router = Router(args.config, os.environ)
+        _settle_garbage_collector()
         asyncio.run(router.serve())
     except (ConfigError, ValueError) as error:
         print(error, file=sys.stderr)
@@ -32,3 +34,13 @@ def main(args: argparse.Namespace) -> int:
         print(f"router-ext: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _settle_garbage_collector() -> None:
+    """Everything imported stays for good, and requests leave few cycles: full collections would cost latency for nothing.
+
+    Measured with ``make bench-overhead``: the default thresholds take a tenth of the processor time of a request.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)

@@ -1,6 +1,7 @@
 """Answers that router_ext gives itself: refusals and the model list."""
 
 from typing import Final
+from urllib.parse import unquote
 
 import orjson
 
@@ -39,7 +40,8 @@ class ModelList:
             return self._list
         if not path.startswith(MODELS_PATH + "/"):
             return None
-        card = self._cards.get(path.removeprefix(MODELS_PATH + "/"))
+        # Clients escape the slash of a name such as org/model, or leave it.
+        card = self._cards.get(unquote(path.removeprefix(MODELS_PATH + "/")))
         if card is None:
             return Answer(404, (_JSON,), _UNKNOWN_MODEL)
         return Answer(200, (_JSON,), orjson.dumps(card))

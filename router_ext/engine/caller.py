@@ -11,6 +11,8 @@ MAX_VALUE = 128
 
 def read_caller(head: RequestHead) -> Caller | Rejection:
     """The caller as the headers describe it. Values are printable ASCII; the tier is a whole number ≥ 0."""
+    if not any(name.startswith(headers.RESERVED_PREFIX) for name in head.headers):
+        return _UNNAMED
     texts = [head.headers.get(name, "") for name in _TEXT_HEADERS]
     for name, text in zip(_TEXT_HEADERS, texts, strict=True):
         if len(text) > MAX_VALUE or not (text.isascii() and text.isprintable()):
@@ -23,4 +25,5 @@ def read_caller(head: RequestHead) -> Caller | Rejection:
     return Caller(service, call_type, priority, int(tier), persona)
 
 
+_UNNAMED = Caller()
 _TEXT_HEADERS = (headers.SERVICE, headers.CALL_TYPE, headers.PRIORITY, headers.PERSONA_ID)

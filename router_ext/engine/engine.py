@@ -229,14 +229,15 @@ class Engine:
     def reconcile(self, active_by_cluster: Mapping[str, int]) -> None:
         """Compares with the requests that Envoy has open by cluster, and gives up those whose log entries got lost.
 
-        Call it about once a second.
+        Call it about once a second. A cluster that is missing has none open, as after its removal; an empty mapping
+        says nothing.
         """
         now = self._clock.monotonic()
         elapsed, self._looked_at = now - self._looked_at, now
         ended, self._ended = self._ended, 0
         rate = ended / elapsed if elapsed > 0 else 0.0
-        for cluster, active in active_by_cluster.items():
-            surplus = self.exchanges.count(cluster) - active
+        for cluster in active_by_cluster.keys() | self.exchanges.clusters() if active_by_cluster else ():
+            surplus = self.exchanges.count(cluster) - active_by_cluster.get(cluster, 0)
             lost = self._leaks.setdefault(cluster, LeakMeter()).observe(surplus, rate)
             for exchange in self.exchanges.give_up(cluster, lost) if lost else ():
                 self._telemetry.lost(exchange.decision)

@@ -53,6 +53,10 @@ class OpenExchanges:
         exchange.slot.release()
         return exchange
 
+    def clusters(self) -> set[str]:
+        """The Envoy clusters that open exchanges use."""
+        return {item.slot.state.backend.cluster for item in self._open.values()}
+
     def count(self, cluster: str) -> int:
         """How many open exchanges use an Envoy cluster."""
         return sum(item.slot.state.backend.cluster == cluster for item in self._open.values())

@@ -14,16 +14,22 @@ class Slot:
     backend was removed or configured anew. ``answered_at`` is the monotonic time of the last answer below 500.
     """
 
-    __slots__ = ("_state", "answered_at")
+    __slots__ = ("_shown", "_state", "answered_at")
 
     def __init__(self, backend: Backend) -> None:
         self.answered_at = -math.inf
         self._state = BackendState(backend, Health.DOWN)
+        self._shown: dict[str, BackendState] = {}
 
     @property
     def state(self) -> BackendState:
         """The state at this instant."""
         return self._state
+
+    def show_in(self, states: dict[str, BackendState]) -> None:
+        """Keeps its entry of ``states`` true from now on, and that of no other mapping."""
+        self._shown = states
+        states[self._state.backend.name] = self._state
 
     def acquire(self) -> None:
         """Counts one request more."""
@@ -52,6 +58,7 @@ class Slot:
             old.health if health is None else health,
             old.in_flight if in_flight is None else in_flight,
         )
+        self._shown[self._state.backend.name] = self._state
 
 
 class Pool:
@@ -59,6 +66,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._slots: dict[str, Slot] = {}
+        self._states: dict[str, BackendState] = {}
 
     def configure(self, backends: Iterable[Backend]) -> None:
         """Takes over a new set. A backend that stays at its endpoint keeps its health and count; others start down."""
@@ -70,7 +78,13 @@ class Pool:
                 slots[backend.name] = old
             else:
                 slots[backend.name] = Slot(backend)
-        self._slots = slots
+        states: dict[str, BackendState] = {}
+        for name, slot in self._slots.items():
+            if slots.get(name) is not slot:
+                slot.show_in({})
+        for slot in slots.values():
+            slot.show_in(states)
+        self._slots, self._states = slots, states
 
     def __getitem__(self, name: str) -> Slot:
         return self._slots[name]
@@ -84,5 +98,5 @@ class Pool:
         return self._slots
 
     def snapshot(self) -> Snapshot:
-        """The state of all backends at this instant."""
-        return {name: slot.state for name, slot in self._slots.items()}
+        """The state of all backends, which changes with the next event: use it without an await in between."""
+        return self._states

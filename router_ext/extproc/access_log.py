@@ -50,6 +50,8 @@ _FLAGS: Final = {
 """Fields of ``ResponseFlags`` and the short names that Envoy's documentation and text logs use."""
 
 
+_USAGE_FIELDS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
+
 _Spaces = Mapping[str, struct_pb2.Struct]
 
 
@@ -110,22 +112,8 @@ def _usage(spaces: _Spaces) -> Usage | None:
     if USAGE_NAMESPACE not in spaces:
         return None
     fields = spaces[USAGE_NAMESPACE].fields
-
-    def count(*names: str) -> int:
-        values = (_number(fields[name]) for name in names if name in fields)
-        return next(values, 0)
-
-    return Usage(
-        count("prompt_tokens", "input_tokens"), count("completion_tokens", "output_tokens"), count("cached_tokens")
-    )
-
-
-def _number(value: struct_pb2.Value) -> int:
-    kind = value.WhichOneof("kind")
-    if kind == "number_value":
-        return int(value.number_value)
-    text = value.string_value if kind == "string_value" else ""
-    return int(text) if text.isdigit() else 0
+    counts = (int(fields[name].number_value) if name in fields else 0 for name in _USAGE_FIELDS)
+    return Usage(*counts)
 
 
 def _seconds(duration: duration_pb2.Duration) -> float:

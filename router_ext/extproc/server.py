@@ -15,6 +15,9 @@ from router_ext.ports import Telemetry
 
 _ROOM_FOR_FRAMING: Final = 1 << 20
 
+_HTTP2_WINDOW: Final = 16 << 20
+"""Envoy buffers an HTTP/2 request up to its stream window, also where the body limit is lower."""
+
 
 class ProcessorServer:
     """External processing, access logs and health on one address. Not serving until ``set_serving(True)``."""
@@ -52,7 +55,7 @@ class ProcessorServer:
 
 
 def _options(max_body_bytes: int) -> list[tuple[str, int]]:
-    size = max_body_bytes + _ROOM_FOR_FRAMING
+    size = max(max_body_bytes, _HTTP2_WINDOW) + _ROOM_FOR_FRAMING
     return [
         ("grpc.max_receive_message_length", size),
         ("grpc.max_send_message_length", size),

@@ -41,44 +41,53 @@ class _Stream:
 
     async def run(self) -> None:
         try:
-            await self._serve()
-        except Exception as error:  # noqa: BLE001 - a bug of ours must not fail a request that a backend can answer
-            self._telemetry.fault("ext_proc", error)
-            await self._perform(self._exchange.bail())
+            while (message := await self._context.read()) is not grpc.aio.EOF:
+                if await self._serve(message):
+                    return
         finally:
             self._telemetry.processed(self._busy_s)
 
-    async def _serve(self) -> None:
-        while (message := await self._context.read()) is not grpc.aio.EOF:
-            started = perf_counter()
-            effects = self._exchange.receive(event_of(message))
-            self._busy_s += perf_counter() - started
-            if await self._perform(effects):
-                return
+    async def _serve(self, message: pb.ProcessingRequest) -> bool:
+        """Answers one message; True when the stream is to be left.
 
-    async def _perform(self, effects: list[Effect]) -> bool:
-        """Does the effects in order; True when the stream is to be left."""
-        queue = deque(effects)
-        while queue:
-            effect = queue.popleft()
-            match effect:
-                case Ask():
-                    queue.extend(await self._ask(effect))
-                case Leave():
+        A bug of ours must not fail a request that a backend can answer: without a plan the request goes on unchanged,
+        and where a reply is missing Envoy goes on alone.
+        """
+        steps: deque[pb.ProcessingRequest | Effect] = deque((message,))
+        while steps:
+            step = steps.popleft()
+            if isinstance(step, Leave):
+                return True
+            try:
+                steps.extend(await self._do(step))
+            except Exception as error:  # noqa: BLE001 - see above
+                self._telemetry.fault("ext_proc", error)
+                if not isinstance(step, Ask | ReportFirstToken):
                     return True
-                case ReportFirstToken():
-                    self._engine.first_token(self._decision_id)
-                case _:
-                    started = perf_counter()
-                    reply = message_of(effect)
-                    self._busy_s += perf_counter() - started
-                    await self._context.write(reply)
+                steps.extend(self._exchange.bail())
         return False
 
-    async def _ask(self, ask: Ask) -> list[Effect]:
+    async def _do(self, step: pb.ProcessingRequest | Effect) -> list[Effect]:
+        """Takes one step; returns those that follow from it."""
         started = perf_counter()
-        plan = await self._engine.plan(ask.head, ask.body)
+        match step:
+            case pb.ProcessingRequest():
+                effects = self._exchange.receive(event_of(step))
+            case Ask():
+                effects = await self._ask(step)
+            case ReportFirstToken():
+                self._engine.first_token(self._decision_id)
+                effects = []
+            case _:
+                reply = message_of(step)
+                self._busy_s += perf_counter() - started
+                await self._context.write(reply)
+                return []
         self._busy_s += perf_counter() - started
+        return effects
+
+    async def _ask(self, ask: Ask) -> list[Effect]:
+        plan = await self._engine.plan(ask.head, ask.body)
         if isinstance(plan, Forward):
             self._decision_id = plan.metadata.get("id", "")
         return self._exchange.plan(plan)

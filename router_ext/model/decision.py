@@ -1,13 +1,12 @@
 """A decision: where a request goes and why, kept for explanation."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from router_ext.model.backend import Backend
 from router_ext.model.request import InferenceRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """One backend's part in a decision.
 
     ``filtered_by`` names the filter that removed it ("" when it stayed) and ``reason`` says what that filter saw.
@@ -20,8 +19,7 @@ class Candidate:
     scores: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """A request that can be served: the backend, the rule that allowed it and the model name to send."""
 
     backend: Backend
@@ -30,8 +28,7 @@ class Choice:
     candidates: tuple[Candidate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NoChoice:
+class NoChoice(Struct, frozen=True):
     """A request that no backend can serve now.
 
     ``full`` is true when a backend would do but for its ``max_concurrent``, so that a short wait may help.
@@ -42,8 +39,7 @@ class NoChoice:
     full: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The record of one decision. ``time_s`` is seconds since the epoch; ``backend`` is "" for a refused request."""
 
     id: str

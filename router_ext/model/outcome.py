@@ -1,10 +1,9 @@
 """How an exchange ended, as Envoy's access log tells it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Token counts that the engine reported; ``cached_tokens`` is the part of the prompt that its cache held."""
 
     prompt_tokens: int = 0
@@ -12,8 +11,7 @@ class Usage:
     cached_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AccessRecord:
+class AccessRecord(Struct, frozen=True):
     """One access log entry.
 
     ``decision_id`` is "" when Envoy served the request without the router. ``status`` is 0 when no response began.

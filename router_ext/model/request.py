@@ -1,8 +1,9 @@
 """A request as routing sees it: facts only, no prompt and no credential."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 
 class Api(StrEnum):
@@ -21,8 +22,7 @@ TEXT: Final = "text"
 VISION: Final = "vision"
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """What the request headers say about the caller. Empty strings and tier 0 mean that the header was not sent."""
 
     service: str = ""
@@ -32,8 +32,7 @@ class Caller:
     persona_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceRequest:
+class InferenceRequest(Struct, frozen=True):
     """One inference request.
 
     ``model`` is the name that the client sent ("" when it sent none), ``body_bytes`` the size on the wire.

@@ -1,8 +1,9 @@
 """The state of the backends at one instant, as routing sees it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from router_ext.model.backend import Backend
 
@@ -15,8 +16,7 @@ class Health(StrEnum):
     DOWN = "down"
 
 
-@dataclass(frozen=True, slots=True)
-class BackendState:
+class BackendState(Struct, frozen=True):
     """One backend at one instant. ``in_flight`` (≥ 0) counts this router's own requests."""
 
     backend: Backend

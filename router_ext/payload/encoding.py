@@ -10,6 +10,9 @@ from router_ext.model.rejection import Reason, Rejection
 
 _STEP: Final = 64 * 1024
 
+MAX_MEMBERS: Final = 1024
+"""Most members of a gzip body: each costs time of its own, however short it is."""
+
 
 def decoded(raw: bytes, content_encoding: str, limit: int) -> bytes | Rejection:
     """The body without its ``Content-Encoding``.
@@ -40,21 +43,28 @@ def _bounded(pieces: Iterator[bytes], limit: int) -> bytes | Rejection:
     return b"".join(parts)
 
 
-def _inflated(raw: bytes, window_bits: int) -> Iterator[bytes]:
+def _inflated(raw: bytes, window_bits: int, members: int = 1) -> Iterator[bytes]:
+    """Slice by slice, since zlib copies what it leaves over: linear in the size of ``raw``."""
     engine = zlib.decompressobj(window_bits)
-    rest = raw
-    while rest:
-        yield engine.decompress(rest, _STEP)
-        rest = engine.unconsumed_tail
-        if engine.eof and engine.unused_data:
-            # A gzip file may hold several members, one after the other.
-            engine, rest = zlib.decompressobj(window_bits), engine.unused_data
+    for at in range(0, len(raw), _STEP):
+        rest, more = raw[at : at + _STEP], False
+        while rest or more:
+            if engine.eof:
+                engine, members = zlib.decompressobj(window_bits), members - 1
+            if not members:
+                raise zlib.error("data after the end")
+            piece = engine.decompress(rest, _STEP)
+            yield piece
+            # A full piece: zlib may hold back output although it took all of its input.
+            more = len(piece) == _STEP and not engine.eof
+            rest = engine.unused_data if engine.eof else engine.unconsumed_tail
     if not engine.eof:
         raise zlib.error("incomplete data")
 
 
 def _gzip(raw: bytes, limit: int) -> Iterator[bytes]:
-    return _inflated(raw, 16 + zlib.MAX_WBITS)
+    """RFC 1952: a file may hold several members, one after the other."""
+    return _inflated(raw, 16 + zlib.MAX_WBITS, MAX_MEMBERS)
 
 
 def _deflate(raw: bytes, limit: int) -> Iterator[bytes]:
@@ -64,6 +74,7 @@ def _deflate(raw: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _zstd(raw: bytes, limit: int) -> Iterator[bytes]:
+    """A frame that ends early is read as far as it goes: what is missing shows when the text is parsed."""
     # The window is what a decoder must hold: bounded, so that a small frame cannot claim gigabytes.
     window = max(limit, 1 << 23)
     reader = zstandard.ZstdDecompressor(max_window_size=1 << (window - 1).bit_length()).stream_reader(

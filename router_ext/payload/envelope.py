@@ -5,16 +5,21 @@ also exposes repeated keys: a gateway and an engine that read different occurren
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import orjson
+from msgspec import Struct
 
 from router_ext.model.rejection import Reason, Rejection
 
 MAX_DEPTH: Final = 1024
 """Deepest nesting of arrays and objects that is accepted: orjson's fixed limit, independent of the Python version."""
+
+MAX_SCANNED: Final = 100_000
+"""Most tokens of an odd body (repeated fields of different values, hundreds of levels) that are walked one by one.
+That many take about 0.1 s, during which nothing else is served.
+"""
 
 UNIQUE_FIELDS: Final = frozenset(
     {
@@ -35,25 +40,28 @@ UNIQUE_FIELDS: Final = frozenset(
 )
 """Fields that routing, budgets or the engine act on: they may stand at the top level once."""
 
+_DEPTH_WORDS: Final = ("depth", "recursion")
+"""orjson says "depth limit exceeded", its releases before 3.11.5 "Recursion limit reached"."""
+
 _RAW_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _KEY: Final = re.compile(rb'[ \t\n\r]*"((?:[^"\\]++|\\.)*+)"[ \t\n\r]*:[ \t\n\r]*', re.DOTALL)
 _NEXT: Final = re.compile(rb"[ \t\n\r]*([,}])")
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],]', re.DOTALL)
 _SURROGATE: Final = re.compile(
-    rb"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+    rb"((?:[^\\]++|\\[^u]|\\u(?![dD][89a-fA-F])|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})++)"
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
+"""Either a run of text without lone surrogates, as long as possible (group 1), or the escape of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A value's place: ``raw[start:end]``, without surrounding white space."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """A body that is a JSON object.
 
     ``fields`` holds the decoded top level; lone surrogates, which Python text cannot carry, read as U+FFFD there.
@@ -69,10 +77,15 @@ def read_envelope(raw: bytes) -> Envelope | Rejection:
     """Reads a body. Refuses what is not JSON (RFC 8259, UTF-8), not an object, nested deeper than ``MAX_DEPTH``, or
     repeats one of ``UNIQUE_FIELDS`` (compared after unescaping).
     """
-    fields = _decode(raw)
-    if isinstance(fields, Rejection):
-        return fields
-    places = _places(raw) or _places_by_scan(raw)
+    decoded = _decode(raw)
+    if isinstance(decoded, Rejection):
+        return decoded
+    text, fields = decoded
+    places = _places(text)
+    if places is None:
+        places = _places_by_scan(text)
+    if places is None:
+        return Rejection(Reason.INVALID_JSON, "The body repeats fields or nests too deeply for its size.")
     spans: dict[str, Span] = {}
     for key, span in places:
         if key in spans and key in UNIQUE_FIELDS:
@@ -81,26 +94,28 @@ def read_envelope(raw: bytes) -> Envelope | Rejection:
     return Envelope(raw, fields, spans)
 
 
-def _decode(raw: bytes) -> dict[str, object] | Rejection:
+def _decode(raw: bytes) -> tuple[bytes, dict[str, object]] | Rejection:
+    """The body and its top level. The body is ``raw``, or a text of the same length without lone surrogates: engines
+    accept their escapes, which orjson does not.
+    """
+    text = raw
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        value = _decode_with_surrogates(raw, error)
-    if isinstance(value, Rejection):
-        return value
+        if b"\\ud" not in raw and b"\\uD" not in raw:
+            return _not_json(error)
+        text = _without_lone_surrogates(raw)
+        try:
+            value = orjson.loads(text)
+        except orjson.JSONDecodeError as again:
+            return _not_json(again)
     if not isinstance(value, dict):
         return Rejection(Reason.INVALID_JSON, "The body must be a JSON object.")
-    return value
+    return text, value
 
 
-def _decode_with_surrogates(raw: bytes, error: orjson.JSONDecodeError) -> object:
-    """Engines accept escaped lone surrogates, which orjson does not: read them as U+FFFD, an escape of equal length."""
-    if b"\\ud" in raw or b"\\uD" in raw:
-        try:
-            return orjson.loads(_without_lone_surrogates(raw))
-        except orjson.JSONDecodeError as again:
-            error = again
-    if "recursion" in error.msg.lower():
+def _not_json(error: orjson.JSONDecodeError) -> Rejection:
+    if any(word in error.msg.lower() for word in _DEPTH_WORDS):
         return Rejection(Reason.INVALID_JSON, f"The body is nested deeper than {MAX_DEPTH} levels.")
     return Rejection(Reason.INVALID_JSON, f"The body is not valid JSON (byte {error.pos}).")
 
@@ -126,12 +141,14 @@ def _places(raw: bytes) -> list[tuple[str, Span]] | None:
     return places
 
 
-def _places_by_scan(raw: bytes) -> list[tuple[str, Span]]:
-    """The same for any valid object, token by token: slower, without recursion."""
+def _places_by_scan(raw: bytes) -> list[tuple[str, Span]] | None:
+    """The same for any valid object, token by token: slower, without recursion. None after ``MAX_SCANNED`` tokens."""
     places: list[tuple[str, Span]] = []
     depth = 0
     key: re.Match[bytes] | None = None
-    for token in _TOKEN.finditer(raw):
+    for count, token in enumerate(_TOKEN.finditer(raw)):
+        if count == MAX_SCANNED:
+            return None
         mark = token[0][:1]
         if depth == 1 and mark in b",}" and key is not None:
             places.append((_unescape(key[1]), _trimmed(raw, key.end(), token.start())))
@@ -149,7 +166,7 @@ def _trimmed(raw: bytes, start: int, end: int) -> Span:
 def _unescape(key: bytes) -> str:
     if b"\\" not in key:
         return key.decode()
-    return str(orjson.loads(b'"' + _without_lone_surrogates(key) + b'"'))
+    return str(orjson.loads(b'"' + key + b'"'))
 
 
 def _without_lone_surrogates(raw: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """From a request's body to what routing and forwarding need of it."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import TEXT, VISION, Caller, InferenceRequest
@@ -14,8 +15,7 @@ MAX_MODEL_NAME: Final = 256
 """Longest model name, in characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceBody:
+class InferenceBody(Struct, frozen=True):
     """A body that was read. ``compressed`` says that ``envelope.raw`` is not what came over the wire."""
 
     request: InferenceRequest
@@ -29,8 +29,7 @@ class InferenceBody:
         return spliced(self.envelope.raw, [set_field(self.envelope, "model", model)])
 
 
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
+class BodyLimits(Struct, frozen=True):
     """``max_bytes`` bounds a body, on the wire and inflated. ``content_type`` asks for the look at the messages."""
 
     max_bytes: int

@@ -1,15 +1,14 @@
 """Edits of single bytes ranges: every other byte of a body stays as the client sent it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import orjson
+from msgspec import Struct
 
 from router_ext.payload.envelope import Envelope
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Replaces ``raw[start:end]`` by ``text``; an insertion when both are equal."""
 
     start: int

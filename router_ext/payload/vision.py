@@ -22,4 +22,5 @@ def _parts(turn: object) -> list[object]:
 
 
 def _is_image(part: object) -> bool:
-    return isinstance(part, dict) and part.get("type") in _IMAGE_PARTS
+    kind = part.get("type") if isinstance(part, dict) else None
+    return isinstance(kind, str) and kind in _IMAGE_PARTS

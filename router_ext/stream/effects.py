@@ -1,8 +1,9 @@
 """What the stream machine wants done: replies for Envoy, questions and reports for the engine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from router_ext.stream.events import RequestHead
 
@@ -14,8 +15,7 @@ class Side(Enum):
     RESPONSE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderEdits:
+class HeaderEdits(Struct, frozen=True):
     """Headers to set (replacing any of that name) and to remove."""
 
     set: tuple[tuple[str, str], ...] = ()
@@ -28,8 +28,7 @@ class HeaderEdits:
 NO_EDITS = HeaderEdits()
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
+class Forward(Struct, frozen=True):
     """The engine's answer for a request that goes on.
 
     ``body`` replaces the request's body (None leaves it). ``metadata`` becomes Envoy's dynamic metadata.
@@ -39,14 +38,13 @@ class Forward:
 
     edits: HeaderEdits = NO_EDITS
     body: bytes | None = None
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = {}
     response_edits: HeaderEdits = NO_EDITS
     streaming: bool = False
     watch: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The engine's answer for a request that router_ext answers itself."""
 
     status: int
@@ -57,29 +55,26 @@ class Answer:
 Plan = Forward | Answer
 
 
-@dataclass(frozen=True, slots=True)
-class HeadersReply:
+class HeadersReply(Struct, frozen=True):
     """Answers a headers message; ``metadata`` and a fresh route choice go with the request side only."""
 
     side: Side
     edits: HeaderEdits = NO_EDITS
     reroute: bool = False
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class BodyReply:
+class BodyReply(Struct, frozen=True):
     """Answers a body message in the buffered and streamed modes. ``body`` replaces that message's bytes."""
 
     side: Side
     edits: HeaderEdits = NO_EDITS
     body: bytes | None = None
     reroute: bool = False
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class DuplexBody:
+class DuplexBody(Struct, frozen=True):
     """Sends body bytes on in the full-duplex mode, where nothing passes by itself."""
 
     side: Side
@@ -87,35 +82,30 @@ class DuplexBody:
     end: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TrailersReply:
+class TrailersReply(Struct, frozen=True):
     """Answers trailers."""
 
     side: Side
 
 
-@dataclass(frozen=True, slots=True)
-class ImmediateReply:
+class ImmediateReply(Struct, frozen=True):
     """Ends the exchange with an answer of our own."""
 
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """Wants the engine's plan. ``body`` is None when the mode does not show it, so that headers must do."""
 
     head: RequestHead
     body: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFirstToken:
+class ReportFirstToken(Struct, frozen=True):
     """The first generated token passed just now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Struct, frozen=True):
     """Nothing more to see: end the gRPC stream, Envoy goes on alone."""
 
 

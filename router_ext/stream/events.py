@@ -1,8 +1,9 @@
 """What Envoy tells about one HTTP exchange, free of its wire format."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 
 class BodyMode(Enum):
@@ -15,8 +16,7 @@ class BodyMode(Enum):
     FULL_DUPLEX = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Modes:
+class Modes(Struct, frozen=True):
     """The body modes in force. ``body_before_headers``: body messages come before the headers are answered."""
 
     request: BodyMode = BodyMode.BUFFERED
@@ -29,8 +29,7 @@ class Modes:
         return self.request is BodyMode.FULL_DUPLEX or (self.request is BodyMode.STREAMED and self.body_before_headers)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHead:
+class RequestHead(Struct, frozen=True):
     """Method, target and headers of a request. Header names are lower case; pseudo headers are not among them."""
 
     method: str
@@ -43,8 +42,7 @@ class RequestHead:
         return self.target.partition("?")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHeaders:
+class RequestHeaders(Struct, frozen=True):
     """The request's headers; ``end`` means that no body follows. ``modes`` is None where Envoy did not say."""
 
     head: RequestHead
@@ -52,21 +50,18 @@ class RequestHeaders:
     modes: Modes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RequestBody:
+class RequestBody(Struct, frozen=True):
     """A piece of the request's body, or all of it in the buffered mode."""
 
     data: bytes
     end: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RequestTrailers:
+class RequestTrailers(Struct, frozen=True):
     """The request's trailers: its body is complete."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseHeaders:
+class ResponseHeaders(Struct, frozen=True):
     """Status and content type ("" when missing) of the response; ``end`` means that no body follows."""
 
     status: int
@@ -74,21 +69,18 @@ class ResponseHeaders:
     end: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseBody:
+class ResponseBody(Struct, frozen=True):
     """A piece of the response's body."""
 
     data: bytes
     end: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseTrailers:
+class ResponseTrailers(Struct, frozen=True):
     """The response's trailers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A message of a kind that this version does not know."""
 
 

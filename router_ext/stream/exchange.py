@@ -60,6 +60,8 @@ class _Held(Enum):
     ALL = auto()
 
 
+_LOOK_BYTES: Final = 1024
+
 NO_HEADERS: Final = Answer(
     400,
     (("content-type", "application/json"),),
@@ -221,7 +223,7 @@ class Exchange:
 
     def _watch_for_token(self, event: ResponseHeaders) -> bool:
         """Only a good event stream has a first token to wait for; some servers leave its content type out."""
-        is_stream = event.content_type.startswith("text/event-stream")
+        is_stream = event.content_type.lower().startswith("text/event-stream")
         unnamed = not event.content_type and self._forward.streaming
         if event.status == 200 and (is_stream or unnamed):
             self._sse = SseReader()
@@ -229,8 +231,7 @@ class Exchange:
 
     def _response_body(self, event: ResponseBody) -> list[Effect]:
         effects: list[Effect] = []
-        seen = self._sse is not None and any(holds_token(data) for data in self._sse.feed(event.data))
-        if seen:
+        if self._sse is not None and _first_token_in(self._sse, event.data):
             effects.append(ReportFirstToken())
             self._sse = None
         if self._modes.response is BodyMode.FULL_DUPLEX:
@@ -238,6 +239,12 @@ class Exchange:
             return [*effects, DuplexBody(Side.RESPONSE, event.data, event.end), *leave]
         done = event.end or self._sse is None
         return [*effects, BodyReply(Side.RESPONSE), *([Leave()] if done else [])]
+
+
+def _first_token_in(reader: SseReader, chunk: bytes) -> bool:
+    """True when a token is complete. Looks no further: a fast engine puts a whole answer into one chunk."""
+    pieces = (chunk[at : at + _LOOK_BYTES] for at in range(0, len(chunk), _LOOK_BYTES))
+    return any(holds_token(data) for piece in pieces for data in reader.feed(piece))
 
 
 def _body_reply(plan: Forward) -> BodyReply:

@@ -5,13 +5,14 @@ from typing import Final
 import orjson
 
 MAX_LINE_BYTES: Final = 1 << 20
-"""Longest line that is read; the rest of a longer one is skipped. Bounds the memory of one stream."""
+"""Longest line, and longest data of one event, that is read; longer ones are skipped. Bounds the memory of a stream."""
 
 
 class SseReader:
     """Yields the ``data`` of each event. Linear in the bytes fed, whatever the chunking.
 
-    Lines end at LF, CR or CRLF only. ``skipped_lines`` counts lines over the limit.
+    Lines end at LF, CR or CRLF only. ``skipped_lines`` counts lines over the limit, and those with which the data of
+    their event goes over it; such an event is left out.
     """
 
     def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
@@ -19,15 +20,16 @@ class SseReader:
         self._line: list[bytes] = []
         self._line_size = 0
         self._data: list[bytes] = []
+        self._data_size = 0
         self._after_cr = False
         self.skipped_lines = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Takes the next bytes; returns the data of the events that they complete, in order."""
-        if self._after_cr and chunk.startswith(b"\n"):
-            chunk = chunk[1:]
         if not chunk:
             return []
+        if self._after_cr:
+            chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
         *complete, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         events: list[bytes] = []
@@ -45,17 +47,23 @@ class SseReader:
     def _end_line(self, events: list[bytes]) -> None:
         line, size = b"".join(self._line), self._line_size
         self._line, self._line_size = [], 0
-        if size > self._max_line:
-            self.skipped_lines += 1
-        elif not line:
-            if self._data:
+        if size == 0:
+            if self._data and self._data_size <= self._max_line:
                 events.append(b"\n".join(self._data))
-            self._data = []
-        elif line.startswith(b"data:"):
+            self._data, self._data_size = [], 0
+        elif size > self._max_line or line.startswith(b"data:"):
+            self._add_data(line, size)
+
+    def _add_data(self, line: bytes, size: int) -> None:
+        self._data_size += size
+        if self._data_size > self._max_line:
+            self.skipped_lines += 1
+        else:
             self._data.append(line[5:].removeprefix(b" "))
 
 
 _TEXT_FIELDS: Final = ("content", "reasoning", "reasoning_content", "refusal", "text")
+_BLOCK_FIELDS: Final = ("text", "thinking", "partial_json")
 
 
 def holds_token(data: bytes) -> bool:
@@ -73,7 +81,10 @@ def holds_token(data: bytes) -> bool:
     choices = event.get("choices")
     if isinstance(choices, list):
         return any(_choice_holds_token(choice) for choice in choices if isinstance(choice, dict))
-    return str(event.get("type", "")).endswith("delta") and bool(event.get("delta"))
+    delta = event.get("delta")
+    if isinstance(delta, dict):
+        return any(delta.get(key) for key in _BLOCK_FIELDS)
+    return str(event.get("type", "")).endswith("delta") and bool(delta)
 
 
 def _choice_holds_token(choice: dict[str, object]) -> bool:

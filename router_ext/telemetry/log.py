@@ -14,7 +14,6 @@ def configure_logging(level: str = "info") -> None:
         raise ValueError(f"unknown log level {level!r}")
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

@@ -1,9 +1,12 @@
 """The engine's telemetry: each happening becomes samples and, where it tells something, one log line."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import structlog
+from prometheus_client import Counter, Histogram
 
 from router_ext.model.decision import Decision
 from router_ext.model.outcome import AccessRecord
@@ -15,6 +18,16 @@ from router_ext.telemetry.metrics import Metrics
 
 OTHER: Final = "other"
 """Label value of services that the configuration does not name."""
+
+_SERIES_KEPT: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _SettledSeries:
+    duration: Histogram
+    ttft: Histogram
+    prompt_tokens: Counter
+    completion_tokens: Counter
 
 
 class Recorder:
@@ -31,6 +44,18 @@ class Recorder:
         self._log = log
         self._wall = wall
         self.named_services = named_services
+        # The labels of one settled exchange, looked up once: prometheus-client locks and validates at each look-up.
+        self._settled = lru_cache(maxsize=_SERIES_KEPT)(self._settled_series)
+        self._requests = lru_cache(maxsize=_SERIES_KEPT)(metrics.requests.labels)
+
+    def _settled_series(self, service: str, backend: str) -> "_SettledSeries":
+        metrics = self._metrics
+        return _SettledSeries(
+            metrics.duration.labels(service, backend),
+            metrics.ttft.labels(backend),
+            metrics.tokens.labels(backend, "prompt"),
+            metrics.tokens.labels(backend, "completion"),
+        )
 
     def _service(self, caller: Caller) -> str:
         return caller.service if caller.service in self.named_services else OTHER
@@ -38,21 +63,22 @@ class Recorder:
     def routed(self, decision: Decision) -> None:
         """Counts the request."""
         service = self._service(decision.request.caller)
-        self._metrics.requests.labels(service, decision.backend, decision.rule).inc()
+        self._requests(service, decision.backend, decision.rule).inc()
 
     def settled(self, decision: Decision, record: AccessRecord, ttft_s: float | None) -> None:
         """Durations, tokens and errors, and the one line of the exchange."""
         service, backend = self._service(decision.request.caller), decision.backend
         failure = failure_of(record)
-        metrics = self._metrics
-        metrics.duration.labels(service, backend).observe(record.duration_s)
+        series = self._settled(service, backend)
+        series.duration.observe(record.duration_s)
         if failure is not None:
-            metrics.errors.labels(service, backend, failure).inc()
+            self._metrics.errors.labels(service, backend, failure).inc()
         elif ttft_s is not None and record.status < 400:
-            metrics.ttft.labels(backend).observe(ttft_s)
+            series.ttft.observe(ttft_s)
         if record.usage is not None:
-            metrics.tokens.labels(backend, "prompt").inc(record.usage.prompt_tokens)
-            metrics.tokens.labels(backend, "completion").inc(record.usage.completion_tokens)
+            # Engines report what they like; a counter takes no negative numbers.
+            series.prompt_tokens.inc(max(0, record.usage.prompt_tokens))
+            series.completion_tokens.inc(max(0, record.usage.completion_tokens))
         self._log.info("exchange", **_line(decision, record, ttft_s, failure))
 
     def lost(self, decision: Decision) -> None:
