@@ -1,6 +1,7 @@
 """Child processes of the demo and of the tests: started with a log file, always stopped."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -81,13 +82,27 @@ class Child:
 
 
 def free_port(preferred: int = 0) -> int:
-    """``preferred`` when nothing listens there, else any free TCP port of the loopback address."""
-    for port in (preferred, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
+    """``preferred`` when nothing listens there, else a free TCP port, drawn at random.
+
+    It lies below the range from which Linux takes the ports of outgoing connections, so none of those gets it first.
+    Raises OSError when there is none.
+    """
+    candidates = (preferred, *random.sample(range(12_000, 32_000), 200)) if preferred else _DRAWN
+    for port in candidates:
+        if _is_free(port):
+            return port
     raise OSError("no free port")
+
+
+_DRAWN = iter(random.sample(range(12_000, 32_000), 20_000))
+"""Each port once in a process, so that two services that are not bound yet do not get the same."""
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True

@@ -52,6 +52,8 @@ _FLAGS: Final = {
 
 _USAGE_FIELDS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
+_MAX_COUNT: Final = 1 << 53
+
 _Spaces = Mapping[str, struct_pb2.Struct]
 
 
@@ -112,8 +114,12 @@ def _usage(spaces: _Spaces) -> Usage | None:
     if USAGE_NAMESPACE not in spaces:
         return None
     fields = spaces[USAGE_NAMESPACE].fields
-    counts = (int(fields[name].number_value) if name in fields else 0 for name in _USAGE_FIELDS)
-    return Usage(*counts)
+    return Usage(*(_count(fields[name].number_value) if name in fields else 0 for name in _USAGE_FIELDS))
+
+
+def _count(number: float) -> int:
+    """A backend may report anything: what cannot be a count of tokens is none."""
+    return int(number) if 0 <= number <= _MAX_COUNT else 0
 
 
 def _seconds(duration: duration_pb2.Duration) -> float:

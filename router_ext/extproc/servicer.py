@@ -10,7 +10,7 @@ from envoy.service.ext_proc.v3 import external_processor_pb2_grpc as pb_grpc
 from router_ext.engine.engine import Engine, wants_body
 from router_ext.extproc.codec import event_of, message_of
 from router_ext.ports import Telemetry
-from router_ext.stream.effects import Ask, Effect, Forward, Leave, ReportFirstToken
+from router_ext.stream.effects import Ask, Effect, Forward, Leave, Reply, ReportFirstToken
 from router_ext.stream.exchange import Exchange
 
 Context = grpc.aio.ServicerContext[pb.ProcessingRequest, pb.ProcessingResponse]
@@ -67,7 +67,7 @@ class _Stream:
                 steps.extend(self._exchange.bail())
         return False
 
-    async def _do(self, step: pb.ProcessingRequest | Effect) -> list[Effect]:
+    async def _do(self, step: pb.ProcessingRequest | Ask | ReportFirstToken | Reply) -> list[Effect]:
         """Takes one step; returns those that follow from it."""
         started = perf_counter()
         match step:

@@ -103,7 +103,7 @@ class Exchange:
             case ResponseBody():
                 return self._response_body(event)
             case ResponseTrailers():
-                return [TrailersReply(Side.RESPONSE), Leave()]
+                return [TrailersReply(Side.RESPONSE), *self._leave()]
             case Unknown():
                 return [Leave()]
             case _:
@@ -134,6 +134,7 @@ class Exchange:
     def _request_headers(self, event: RequestHeaders) -> list[Effect]:
         self._modes = event.modes or self._modes
         self._head = event.head
+        self._passed_on = event.end
         wanted = self._wants_body(event.head)
         if event.end or not wanted or self._modes.request is BodyMode.NONE:
             return self._ask(_Held.HEADERS, b"" if event.end or not wanted else None)
@@ -174,6 +175,7 @@ class Exchange:
         if self._phase is Phase.BODY and self._modes.holds_headers:
             self._trailers = True
             return self._ask_whole()
+        self._passed_on = True
         return [TrailersReply(Side.REQUEST)]
 
     def _ask_whole(self) -> list[Effect]:
@@ -213,13 +215,17 @@ class Exchange:
         self._phase = Phase.ANSWER
         effects: list[Effect] = [HeadersReply(Side.RESPONSE, self._forward.response_edits)]
         if event.end:
-            return [*effects, Leave()]
+            return [*effects, *self._leave()]
         if self._modes.response is BodyMode.FULL_DUPLEX:
             self._watch_for_token(event)
             return effects
         if self._modes.response is BodyMode.STREAMED and self._watch_for_token(event):
             return effects
-        return [*effects, Leave()]
+        return [*effects, *self._leave()]
+
+    def _leave(self) -> list[Effect]:
+        """A backend may answer before the request has ended: in full-duplex the rest still goes through here."""
+        return [] if self._modes.request is BodyMode.FULL_DUPLEX and not self._passed_on else [Leave()]
 
     def _watch_for_token(self, event: ResponseHeaders) -> bool:
         """Only a good event stream has a first token to wait for; some servers leave its content type out."""
@@ -235,10 +241,10 @@ class Exchange:
             effects.append(ReportFirstToken())
             self._sse = None
         if self._modes.response is BodyMode.FULL_DUPLEX:
-            leave: list[Effect] = [Leave()] if event.end else []
+            leave = self._leave() if event.end else []
             return [*effects, DuplexBody(Side.RESPONSE, event.data, event.end), *leave]
         done = event.end or self._sse is None
-        return [*effects, BodyReply(Side.RESPONSE), *([Leave()] if done else [])]
+        return [*effects, BodyReply(Side.RESPONSE), *(self._leave() if done else [])]
 
 
 def _first_token_in(reader: SseReader, chunk: bytes) -> bool:

@@ -2,9 +2,7 @@
 
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,32 +14,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from router_ext.demo.child import free_port
 from router_ext.envoygen.binary import find_envoy
+
+__all__ = ["EnvoyFailedError", "EnvoyProcess", "free_port", "short_directory", "wait_until"]
 
 POLL_S = 0.02
 _TAIL_CHARACTERS = 4000
-_PORTS = iter(random.sample(range(12_000, 32_000), 20_000))
 
 
 class EnvoyFailedError(AssertionError):
     """Envoy did not start, or ended early; the message holds the end of its log."""
-
-
-def free_port() -> int:
-    """A TCP port that nobody listens on at this moment, drawn at random and never twice in one test process.
-
-    It lies below the range from which Linux takes the ports of outgoing connections, so none of those gets it first.
-    """
-    return next(port for port in _PORTS if _is_free(port))
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("0.0.0.0", port))
-        except OSError:
-            return False
-    return True
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Runs the coroutine tests of this folder, each on an event loop of its own."""
+"""Coroutine tests run each in an event loop of its own."""
 
 import asyncio
 import inspect
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine test; anything else is left to pytest."""
+    """Runs a coroutine test to its end; leaves every other test to pytest."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = pyfuncitem._fixtureinfo.argnames

@@ -1,0 +1,89 @@
+"""An engine with a clock and telemetry of its own, and whole exchanges through the stream machine."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import orjson
+
+from router_ext.config.sections import RouterConfig
+from router_ext.engine.engine import Engine, wants_body
+from router_ext.model.snapshot import Health
+from router_ext.stream.effects import Answer, Ask, Effect, Forward, Plan, ReportFirstToken
+from router_ext.stream.events import Event, RequestHead
+from router_ext.stream.exchange import Exchange
+from tests.fakes.clock import FakeClock
+from tests.fakes.domain import head
+from tests.fakes.telemetry import RecordingTelemetry
+
+BODY = b'{"model":"m-a","messages":[{"role":"user","content":"hi"}]}'
+
+
+@dataclass(slots=True)
+class EngineRig:
+    """An engine whose backends are all healthy."""
+
+    config: RouterConfig
+    clock: FakeClock = field(default_factory=FakeClock)
+    telemetry: RecordingTelemetry = field(default_factory=RecordingTelemetry)
+    engine: Engine = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.engine = Engine(self.config, self.telemetry, self.clock, "t")
+        self.heal()
+
+    def heal(self) -> None:
+        """Makes every configured backend healthy."""
+        for name in self.engine.pool.slots():
+            self.engine.set_health(name, Health.HEALTHY)
+
+    def plan(self, body: bytes | None = BODY, head_: RequestHead | None = None) -> Plan:
+        """The plan for one request, on an event loop of its own."""
+        return asyncio.run(self.engine.plan(head_ or head(), body))
+
+    def forward(self, body: bytes | None = BODY, head_: RequestHead | None = None) -> Forward:
+        """The plan of a request that must be routed."""
+        plan = self.plan(body, head_)
+        assert isinstance(plan, Forward), plan
+        return plan
+
+    def refuse(self, body: bytes | None = BODY, head_: RequestHead | None = None) -> tuple[int, dict[str, str | None]]:
+        """Status and error object of a request that must be refused."""
+        plan = self.plan(body, head_)
+        assert isinstance(plan, Answer), plan
+        return plan.status, orjson.loads(plan.body)["error"]
+
+    def in_flight(self) -> dict[str, int]:
+        """Requests in flight by backend."""
+        return {name: state.in_flight for name, state in self.engine.pool.snapshot().items()}
+
+
+class ExchangeRun:
+    """One exchange: events go in, the effects that are left after the engine answered come out."""
+
+    def __init__(self, rig: EngineRig, max_body_bytes: int = 1 << 20) -> None:
+        self._rig = rig
+        self._machine = Exchange(wants_body, max_body_bytes)
+        self.decision_id = ""
+
+    def feed(self, *events: Event) -> list[Effect]:
+        """The effects of the next messages, in order; questions and reports go to the engine."""
+        return [done for event in events for done in self._perform(self._machine.receive(event))]
+
+    def _perform(self, effects: Iterable[Effect]) -> list[Effect]:
+        done: list[Effect] = []
+        for effect in effects:
+            match effect:
+                case Ask():
+                    done += self._perform(self._machine.plan(self._answer(effect)))
+                case ReportFirstToken():
+                    self._rig.engine.first_token(self.decision_id)
+                case _:
+                    done.append(effect)
+        return done
+
+    def _answer(self, ask: Ask) -> Plan:
+        plan = self._rig.plan(ask.body, ask.head)
+        if isinstance(plan, Forward):
+            self.decision_id = plan.metadata["id"]
+        return plan

@@ -1,0 +1,83 @@
+"""Telemetry that keeps what it was told."""
+
+from dataclasses import dataclass, field
+
+from router_ext.model.decision import Decision
+from router_ext.model.outcome import AccessRecord
+from router_ext.model.rejection import Rejection
+from router_ext.model.request import Caller
+from router_ext.model.snapshot import Health
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The arguments of one ``settled`` call."""
+
+    decision: Decision
+    record: AccessRecord
+    ttft_s: float | None
+
+
+@dataclass(slots=True)
+class RecordingTelemetry:
+    """Implements ``ports.Telemetry``: one list for each kind of happening, in the order of the calls.
+
+    Like the real one it takes a decision's end once only: a second ``settled`` of one decision raises AssertionError.
+    """
+
+    decisions: list[Decision] = field(default_factory=list)
+    ends: list[Settled] = field(default_factory=list)
+    losses: list[Decision] = field(default_factory=list)
+    refusals: list[tuple[Caller, Rejection]] = field(default_factory=list)
+    bypasses: list[AccessRecord] = field(default_factory=list)
+    processing_s: list[float] = field(default_factory=list)
+    faults: list[tuple[str, BaseException]] = field(default_factory=list)
+    blind_decisions: int = 0
+    health: list[tuple[str, Health, str]] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+    reload_problems: list[str] = field(default_factory=list)
+
+    def routed(self, decision: Decision) -> None:
+        """Keeps the decision."""
+        self.decisions.append(decision)
+
+    def settled(self, decision: Decision, record: AccessRecord, ttft_s: float | None) -> None:
+        """Keeps the end."""
+        assert decision.id not in {end.decision.id for end in self.ends}, "settled twice"
+        self.ends.append(Settled(decision, record, ttft_s))
+
+    def lost(self, decision: Decision) -> None:
+        """Keeps the decision."""
+        self.losses.append(decision)
+
+    def refused(self, caller: Caller, rejection: Rejection) -> None:
+        """Keeps the refusal."""
+        self.refusals.append((caller, rejection))
+
+    def bypassed(self, record: AccessRecord) -> None:
+        """Keeps the entry."""
+        self.bypasses.append(record)
+
+    def processed(self, seconds: float) -> None:
+        """Keeps the time."""
+        self.processing_s.append(seconds)
+
+    def fault(self, place: str, error: BaseException) -> None:
+        """Keeps the error."""
+        self.faults.append((place, error))
+
+    def headers_only(self) -> None:
+        """Counts."""
+        self.blind_decisions += 1
+
+    def health_changed(self, backend: str, health: Health, cause: str) -> None:
+        """Keeps the change."""
+        self.health.append((backend, health, cause))
+
+    def reloaded(self, digest: str) -> None:
+        """Keeps the digest."""
+        self.digests.append(digest)
+
+    def reload_refused(self, problem: str) -> None:
+        """Keeps the problem."""
+        self.reload_problems.append(problem)

@@ -1,0 +1,107 @@
+"""Waiting for room."""
+
+import asyncio
+
+from router_ext.model.snapshot import Health
+from router_ext.stream.effects import Answer, Forward, Plan
+from tests.fakes.domain import backend, head, record, router
+from tests.fakes.rig import BODY, EngineRig
+
+
+def _full() -> EngineRig:
+    """One backend with room for one request, which is taken."""
+    rig = EngineRig(router(backend(room=1)))
+    assert rig.forward().metadata["id"] == "t-1"
+    return rig
+
+
+async def _waiting(rig: EngineRig) -> asyncio.Task[Plan]:
+    """A request that has asked for room and waits."""
+    task = asyncio.create_task(rig.engine.plan(head(), BODY))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not task.done()
+    return task
+
+
+def test_a_request_waits_until_another_one_ends() -> None:
+    """It takes the freed place."""
+    rig = _full()
+
+    async def scene() -> Plan:
+        task = await _waiting(rig)
+        rig.engine.settle(record("t-1"))
+        return await task
+
+    assert isinstance(asyncio.run(scene()), Forward)
+    assert rig.in_flight() == {"a": 1}
+
+
+def test_one_freed_place_goes_to_one_of_the_waiting() -> None:
+    """The others go on waiting, and are refused when their time is over."""
+    rig = _full()
+
+    async def scene() -> list[Plan]:
+        tasks = [await _waiting(rig), await _waiting(rig)]
+        rig.engine.settle(record("t-1"))
+        return await asyncio.gather(*tasks)
+
+    plans = asyncio.run(scene())
+    assert sorted(type(plan).__name__ for plan in plans) == ["Answer", "Forward"]
+    assert rig.in_flight() == {"a": 1}
+
+
+def test_a_request_is_refused_when_no_room_comes_in_time() -> None:
+    """After 0.3 s: 503, to be tried again in a second; the clock here jumps over that time between two looks."""
+    rig = _full()
+    rig.clock.step_s = 0.3
+    plan = rig.plan()
+    assert isinstance(plan, Answer)
+    assert (plan.status, dict(plan.headers)["retry-after"]) == (503, "1")
+    assert rig.in_flight() == {"a": 1}
+    assert rig.engine.recent[-1].candidates[0].reason == "serves 1 of 1"
+
+
+def test_a_client_that_leaves_while_waiting_is_not_counted() -> None:
+    """Nothing was decided yet."""
+    rig = _full()
+
+    async def scene() -> None:
+        task = await _waiting(rig)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(scene())
+    assert rig.in_flight() == {"a": 1}
+    assert len(rig.engine.exchanges) == 1
+
+
+def test_nobody_waits_for_a_backend_that_is_down() -> None:
+    """Room will not make it serve: the refusal comes at once, without a look at the clock for a deadline."""
+    rig = EngineRig(router(backend(room=1)))
+    rig.engine.set_health("a", Health.DOWN)
+    before = rig.clock.now_s
+    rig.clock.step_s = 1.0
+    assert rig.refuse()[0] == 503
+    assert rig.clock.now_s == before
+
+
+def test_idle_ends_with_the_last_exchange() -> None:
+    """And at once when none is open."""
+    rig = EngineRig(router(backend()))
+
+    async def scene() -> list[bool]:
+        await rig.engine.idle()
+        for _ in range(2):
+            await rig.engine.plan(head(), BODY)
+        task = asyncio.create_task(rig.engine.idle())
+        seen = []
+        for decision_id in ("t-1", "t-2"):
+            for _ in range(5):
+                await asyncio.sleep(0)
+            seen.append(task.done())
+            rig.engine.settle(record(decision_id))
+        await task
+        return seen
+
+    assert asyncio.run(scene()) == [False, False]

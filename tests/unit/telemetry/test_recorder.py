@@ -1,0 +1,136 @@
+"""What becomes a sample, and what a line."""
+
+import pytest
+
+from router_ext.model.decision import Decision
+from router_ext.model.outcome import Usage
+from router_ext.model.rejection import Reason, Rejection
+from router_ext.model.request import Caller, InferenceRequest
+from router_ext.model.snapshot import Health
+from tests.fakes.domain import CHAT, record
+from tests.fakes.recorder import RecorderRig
+
+
+def _decision(service: str = "shop") -> Decision:
+    request = InferenceRequest(CHAT, Caller(service), "m-a", stream=True)
+    return Decision("t-1", 0.0, request, "r", "a", "m-a", ())
+
+
+@pytest.mark.parametrize(("service", "label"), [("shop", "shop"), ("", "other"), ("Shop", "other"), ("x", "other")])
+def test_a_service_has_its_own_label_only_when_it_is_configured(service: str, label: str) -> None:
+    """Every other name is ``other``."""
+    rig = RecorderRig()
+    rig.recorder.routed(_decision(service))
+    rig.recorder.refused(Caller(service), Rejection(Reason.INVALID_JSON, "?"))
+    assert rig.series("requests_total") == {("a", "r", label): 1.0}
+    assert rig.series("errors_total") == {("", "invalid_json", label): 1.0}
+
+
+def test_a_new_configuration_names_other_services() -> None:
+    """From then on."""
+    rig = RecorderRig()
+    rig.recorder.routed(_decision("cart"))
+    rig.recorder.named_services = frozenset({"cart"})
+    rig.recorder.routed(_decision("cart"))
+    assert rig.series("requests_total") == {("a", "r", "other"): 1.0, ("a", "r", "cart"): 1.0}
+
+
+def test_a_good_exchange_gives_times_and_tokens() -> None:
+    """And no error."""
+    rig = RecorderRig()
+    rig.recorder.settled(_decision(), record("t-1"), 0.25)
+    assert rig.series("request_duration_seconds_sum") == {("a", "shop"): 2.0}
+    assert rig.series("ttft_seconds_sum") == {("a",): 0.25}
+    assert rig.series("tokens_total") == {("a", "prompt"): 9.0, ("a", "completion"): 1.0}
+    assert rig.series("errors_total") == {}
+
+
+def test_a_failed_exchange_gives_an_error_and_no_time_to_first_token() -> None:
+    """An answer of 400 gives neither."""
+    rig = RecorderRig()
+    rig.recorder.settled(_decision(), record("t-1", flags=("UC",), usage=None), 0.25)
+    rig.recorder.settled(_decision(), record("t-2", 400, usage=None), 0.25)
+    assert rig.series("errors_total") == {("a", "upstream_cut", "shop"): 1.0}
+    assert sum(rig.series("ttft_seconds_count").values()) == 0
+    assert rig.series("request_duration_seconds_count") == {("a", "shop"): 2.0}
+
+
+def test_token_counts_below_zero_count_as_none() -> None:
+    """An engine may report what it likes."""
+    rig = RecorderRig()
+    rig.recorder.settled(_decision(), record("t-1", usage=Usage(-5, 3)), None)
+    assert rig.series("tokens_total") == {("a", "prompt"): 0.0, ("a", "completion"): 3.0}
+
+
+def test_an_exchange_is_one_line_of_known_fields() -> None:
+    """Names, numbers and flags: no body, no header but the service, no credential."""
+    rig = RecorderRig()
+    rig.recorder.settled(_decision(), record("t-1", flags=("UC",)), 0.25)
+    assert rig.lines() == [
+        {
+            "level": "info",
+            "event": "exchange",
+            "id": "t-1",
+            "service": "shop",
+            "rule": "r",
+            "backend": "a",
+            "path": "/v1/chat/completions",
+            "model": "m-a",
+            "stream": True,
+            "status": 200,
+            "flags": ("UC",),
+            "failure": "upstream_cut",
+            "duration_ms": 2000.0,
+            "ttft_ms": 250.0,
+            "prompt_tokens": 9,
+            "completion_tokens": 1,
+        }
+    ]
+
+
+def test_a_refusal_is_logged_without_its_message() -> None:
+    """Reason, status and field are enough."""
+    rig = RecorderRig()
+    rig.recorder.refused(Caller(), Rejection(Reason.INVALID_MODEL, "secret", "model"))
+    assert rig.lines() == [
+        {"level": "info", "event": "refused", "reason": "invalid_model", "status": 400, "param": "model"}
+    ]
+
+
+def test_trouble_is_counted_and_logged() -> None:
+    """Lost entries, requests past the router and bugs."""
+    rig, error = RecorderRig(), ValueError("x")
+    rig.recorder.lost(_decision())
+    rig.recorder.bypassed(record("", route="fail-open"))
+    rig.recorder.bypassed(record("", route=""))
+    rig.recorder.fault("ext_proc", error)
+    rig.recorder.headers_only()
+    assert rig.series("access_log_lost_total") == {("a",): 1.0}
+    assert rig.series("bypassed_total") == {("fail-open",): 1.0, ("other",): 1.0}
+    assert rig.series("faults_total") == {("ext_proc",): 1.0}
+    assert rig.series("headers_only_total") == {(): 1.0}
+    assert [(line["level"], line["event"]) for line in rig.lines()] == [
+        ("warning", "access_log_lost"),
+        ("warning", "bypassed"),
+        ("warning", "bypassed"),
+        ("error", "fault"),
+    ]
+
+
+def test_the_last_reload_shows_in_a_gauge() -> None:
+    """1 with its time after a success; 0 after a refusal, the time of the last success staying."""
+    rig = RecorderRig()
+    rig.recorder.reloaded("abc")
+    assert rig.series("config_last_reload_success") == {(): 1.0}
+    rig.recorder.reload_refused("router.yaml:1: wrong")
+    assert rig.series("config_last_reload_success") == {(): 0.0}
+    assert rig.series("config_last_reload_success_timestamp_seconds") == {(): 1_700_000_000.0}
+
+
+def test_a_change_of_health_is_a_line() -> None:
+    """With what the probe saw."""
+    rig = RecorderRig()
+    rig.recorder.health_changed("a", Health.DOWN, "unreachable")
+    assert rig.lines() == [
+        {"level": "info", "event": "health", "backend": "a", "health": "down", "cause": "unreachable"}
+    ]
