@@ -37,10 +37,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _settle_garbage_collector() -> None:
-    """Everything imported stays for good, and requests leave few cycles: full collections would cost latency for nothing.
-
-    Measured with ``make bench-overhead``: the default thresholds take a tenth of the processor time of a request.
-    """
+    """Everything imported stays for good, and requests leave few cycles: full collections only cost latency."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

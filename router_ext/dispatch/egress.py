@@ -54,7 +54,7 @@ class EgressClient:
     async def get(self, backend: Backend, path: str, timeout_s: float) -> EgressAnswer:
         """GETs a path of the backend's root, with its key.
 
-        Raises ``TimeoutError`` when the backend does not answer in time and ``EgressUnavailableError`` when Envoy does not.
+        Raises ``TimeoutError`` when the backend does not answer in time, ``EgressUnavailableError`` when Envoy does not.
         """
         if self._session is None:
             raise RuntimeError("EgressClient is used outside its context")

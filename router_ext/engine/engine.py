@@ -102,21 +102,23 @@ class Engine:
         """What to do with a request. ``body`` is None when Envoy does not show it before the decision."""
         if not wants_body(head):
             return self._plan_other(head)
-        read = self._read(head, body)
+        caller = read_caller(head)
+        if isinstance(caller, Rejection):
+            return self._refuse(Caller(), caller)
+        read = self._read(head, caller, body)
         if isinstance(read, Rejection):
-            return self._refuse(Caller(), read)
+            return self._refuse(caller, read)
         request, content = read
         choice = self._choose(request)
         if isinstance(choice, NoChoice) and choice.full:
             choice = await self._choose_with_patience(request)
         return self._commit(head, request, content, choice)
 
-    def _read(self, head: RequestHead, body: bytes | None) -> tuple[InferenceRequest, InferenceBody | None] | Rejection:
+    def _read(
+        self, head: RequestHead, caller: Caller, body: bytes | None
+    ) -> tuple[InferenceRequest, InferenceBody | None] | Rejection:
         if not self.config.server.sessions.enabled and any(name in head.headers for name in SESSION_HEADERS):
             return Rejection(Reason.SESSIONS_DISABLED, "Sessions are not enabled on this router.")
-        caller = read_caller(head)
-        if isinstance(caller, Rejection):
-            return caller
         if body is None:
             self._telemetry.headers_only()
             return InferenceRequest(head.path, caller), None

@@ -50,7 +50,8 @@ def read_inference(
     if isinstance(model, Rejection):
         return model
     content_type = VISION if limits.content_type and holds_image(envelope) else TEXT
-    stream = envelope.fields.get("stream") is True
+    # Engines read 1 and "true" as true as well.
+    stream = bool(envelope.fields.get("stream"))
     request = InferenceRequest(path, caller, model, stream, content_type, len(raw))
     return InferenceBody(request, envelope, compressed=text is not raw)
 

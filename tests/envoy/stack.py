@@ -97,7 +97,7 @@ class Stack:
 
     def await_routed(self) -> None:
         """Waits until requests go by way of router_ext."""
-        wait_until(lambda: b"x-kronaxis-backend" in self._chat_headers(), "requests to be routed", 20.0)
+        wait_until(self._is_routed, "requests to be routed", 20.0)
 
     def stop(self) -> None:
         """Stops every part that runs."""
@@ -130,9 +130,12 @@ class Stack:
         lines = (json.loads(line) for line in self.router.log.read_text().splitlines() if line.startswith("{"))
         return [line for line in lines if line.get("event") == event]
 
-    def _chat_headers(self) -> bytes:
+    def _is_routed(self) -> bool:
         body = json.dumps(chat("m", max_tokens=1)).encode()
-        return self._get(self.url + CHAT, body, headers_only=True)
+        try:
+            return b"x-kronaxis-backend" in self._get(self.url + CHAT, body, headers_only=True)
+        except OSError:
+            return False
 
     def _answers(self, url: str) -> bool:
         try:
