@@ -41,7 +41,9 @@ class EgressClient:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), auto_decompress=False, skip_auto_headers=("User-Agent",)
+            connector=aiohttp.TCPConnector(limit=0),
+            auto_decompress=False,
+            skip_auto_headers=("User-Agent", "Accept-Encoding"),
         )
         return self
 
@@ -54,16 +56,25 @@ class EgressClient:
     async def get(self, backend: Backend, path: str, timeout_s: float) -> EgressAnswer:
         """GETs a path of the backend's root, with its key.
 
-        Raises ``TimeoutError`` when the backend does not answer in time, ``EgressUnavailableError`` when Envoy does not.
+        Raises ``TimeoutError`` when the backend is silent for that long, ``EgressUnavailableError`` when Envoy is.
         """
         if self._session is None:
             raise RuntimeError("EgressClient is used outside its context")
         keys, _ = credential_edits(backend)
-        sent = {headers.CLUSTER: backend.cluster, **dict(keys)}
+        sent = {headers.CLUSTER: backend.cluster, "accept-encoding": "identity", **dict(keys)}
         timeout = aiohttp.ClientTimeout(total=timeout_s)
         try:
             async with self._session.get(self._base + path, headers=sent, timeout=timeout) as answer:
-                body = await answer.content.read(MAX_ANSWER_BYTES)
-                return EgressAnswer(answer.status, answer.headers.get(headers.EGRESS_FLAGS, "-"), body)
+                flags = answer.headers.get(headers.EGRESS_FLAGS, "-")
+                return EgressAnswer(answer.status, flags, await _bounded_body(answer))
         except aiohttp.ClientError as error:
             raise EgressUnavailableError(str(error)) from error
+
+
+async def _bounded_body(answer: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) >= MAX_ANSWER_BYTES:
+            break
+    return bytes(body[:MAX_ANSWER_BYTES])

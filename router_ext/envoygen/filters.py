@@ -4,6 +4,7 @@ import betterproto2
 from envoy_data_plane.envoy.config.common.mutation_rules.v3 import HeaderMutationRules
 from envoy_data_plane.envoy.extensions.filters.http.ext_proc.v3 import (
     ExternalProcessor,
+    HeaderForwardingRules,
     MetadataOptions,
     MetadataOptionsMetadataNamespaces,
     ProcessingMode,
@@ -12,6 +13,7 @@ from envoy_data_plane.envoy.extensions.filters.http.ext_proc.v3 import (
 )
 from envoy_data_plane.envoy.extensions.filters.http.router.v3 import Router
 from envoy_data_plane.envoy.extensions.filters.network.http_connection_manager.v3 import HttpFilter
+from envoy_data_plane.envoy.type.matcher.v3 import ListStringMatcher, StringMatcher
 from envoy_data_plane.google.protobuf import Any
 
 from router_ext.config.sections import Server
@@ -19,6 +21,8 @@ from router_ext.envoygen.messages import seconds
 from router_ext.envoygen.names import PROCESSOR_NAMESPACE
 from router_ext.envoygen.processor import processor_service
 from router_ext.envoygen.usage import usage_reader
+from router_ext.model.backend import CREDENTIAL_HEADERS
+from router_ext.model.headers import RESERVED_PREFIX
 
 MAX_MESSAGE_TIMEOUT_S = 3600.0
 """The longest that the processor may ask Envoy to wait for one reply."""
@@ -57,11 +61,19 @@ def ext_proc(server: Server) -> ExternalProcessor:
             request_trailer_mode=ProcessingModeHeaderSendMode.SKIP,
             response_trailer_mode=ProcessingModeHeaderSendMode.SKIP,
         ),
+        forward_rules=HeaderForwardingRules(allowed_headers=_shown_headers()),
         mutation_rules=HeaderMutationRules(allow_all_routing=True, allow_envoy=True, disallow_is_error=False),
         metadata_options=MetadataOptions(
             receiving_namespaces=MetadataOptionsMetadataNamespaces(untyped=[PROCESSOR_NAMESPACE])
         ),
     )
+
+
+def _shown_headers() -> ListStringMatcher:
+    """The headers that the processor reads or decides about; each further one would cost time and tell secrets."""
+    read = (":method", ":path", ":status", "content-type", "content-encoding", "accept-encoding", "retry-after")
+    patterns = [StringMatcher(exact=name) for name in (*read, *CREDENTIAL_HEADERS)]
+    return ListStringMatcher(patterns=[*patterns, StringMatcher(prefix=RESERVED_PREFIX)])
 
 
 def _filter(name: str, message: betterproto2.Message) -> HttpFilter:

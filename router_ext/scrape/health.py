@@ -10,6 +10,7 @@ from router_ext.health.probe import ProbeHistory, ProbeResult, next_delay_s, res
 from router_ext.model.backend import Backend
 from router_ext.model.snapshot import Health
 from router_ext.ports import Clock, Telemetry
+from router_ext.scrape.per_backend import BackendTasks
 
 PROBE_TIMEOUT_S: Final = 5.0
 """Longest wait for a probe; engines answer late when all their threads are busy."""
@@ -31,7 +32,7 @@ class HealthChecks:
         self._client = client
         self._clock = clock
         self._telemetry = telemetry
-        self._configured = asyncio.Event()
+        self._tasks = BackendTasks(self._watch, lambda: engine.config.backends, self._forget)
         self._probed: set[str] = set()
         self._all_probed = asyncio.Event()
 
@@ -41,22 +42,14 @@ class HealthChecks:
 
     def configure(self) -> None:
         """Call it after the engine took over a new configuration."""
-        self._configured.set()
+        self._tasks.configure()
 
     async def run(self) -> None:
-        """Runs until cancelled, with one task a backend."""
-        tasks: dict[Backend, asyncio.Task[None]] = {}
-        async with asyncio.TaskGroup() as group:
-            while True:
-                self._configured.clear()
-                wanted = self._engine.config.backends
-                for gone in tasks.keys() - set(wanted):
-                    tasks.pop(gone).cancel()
-                    self._probed.discard(gone.name)
-                for backend in wanted:
-                    if backend not in tasks:
-                        tasks[backend] = group.create_task(self._watch(backend), name=f"probe {backend.name}")
-                await self._configured.wait()
+        """Runs until cancelled."""
+        await self._tasks.run()
+
+    def _forget(self, backend: Backend) -> None:
+        self._probed.discard(backend.name)
 
     async def _watch(self, backend: Backend) -> None:
         slot = self._engine.pool.get(backend.name)

@@ -140,7 +140,7 @@ async def _captured(running: Stack, request: bytes) -> bytes:
     running.sims["a"].kill()
     server = await asyncio.start_server(backend, "127.0.0.1", running.sim_ports["a"])
     try:
-        await asyncio.to_thread(running.await_routed)
+        await asyncio.to_thread(_await_up, running)
         seen = asyncio.get_running_loop().create_future()
         reader, writer = await asyncio.open_connection("127.0.0.1", running.ingress)
         writer.write(request)
@@ -150,6 +150,14 @@ async def _captured(running: Stack, request: bytes) -> bytes:
     finally:
         server.close()
         await asyncio.to_thread(running.start_sim, "a", *SIMS["a"])
+        await asyncio.to_thread(_await_up, running)
+
+
+def _await_up(running: Stack) -> None:
+    """Waits until every backend is up, by a probe that began after the call."""
+    probes = running.envoy.stat("cluster.backend-a.upstream_rq_total")
+    wait_until(lambda: running.envoy.stat("cluster.backend-a.upstream_rq_total") > probes, "a probe", 20.0)
+    wait_until(lambda: running.metric("kronaxis_router_backend_healthy") == 2, "every backend up", 20.0)
 
 
 async def test_a_compressed_body_is_read_and_forwarded_as_it_came(running: Stack) -> None:
