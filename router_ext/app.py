@@ -76,6 +76,7 @@ class Router:
         hosts = ("127.0.0.1", "localhost", "[::1]") if local else ("*",)
         status = Status(
             snapshot=self._engine.pool.snapshot,
+            decisions=lambda: self._engine.recent,
             ready=lambda: self._ready,
             uptime_s=lambda: self._clock.monotonic() - self._started_at,
         )

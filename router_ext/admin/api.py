@@ -1,6 +1,8 @@
 """The admin application: health, readiness and metrics."""
 
-from fastapi import FastAPI, Response
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -25,6 +27,11 @@ def admin_app(status: Status, registry: CollectorRegistry, allowed_hosts: tuple[
         """200 once requests can be routed, 503 before and while draining."""
         is_ready = status.ready()
         return JSONResponse({"ready": is_ready}, status_code=200 if is_ready else 503)
+
+    @app.get("/api/decisions")
+    async def decisions(limit: Annotated[int, Query(ge=1, le=1000)] = 20) -> JSONResponse:
+        """The last decisions, newest first, each with every candidate, filter and score. Holds no prompt."""
+        return JSONResponse({"decisions": status.recent(limit)})
 
     @app.get("/metrics")
     async def metrics() -> Response:

@@ -1,8 +1,12 @@
 """What the admin API says of the running router."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from google.protobuf.json_format import MessageToDict
+
+from router_ext.decision_record import message_of_decision
+from router_ext.model.decision import Decision
 from router_ext.model.snapshot import Snapshot
 from router_ext.version import __version__
 
@@ -15,6 +19,7 @@ class Status:
     """
 
     snapshot: Callable[[], Snapshot]
+    decisions: Callable[[], Sequence[Decision]]
     ready: Callable[[], bool]
     uptime_s: Callable[[], float]
 
@@ -39,3 +44,8 @@ class Status:
             "uptime_seconds": round(self.uptime_s(), 3),
             "backends": backends,
         }
+
+    def recent(self, limit: int) -> list[dict[str, object]]:
+        """The last decisions, newest first, as ``router_ext.v1.Decision`` in JSON."""
+        newest = list(self.decisions())[: -limit - 1 : -1]
+        return [MessageToDict(message_of_decision(decision)) for decision in newest]

@@ -256,6 +256,19 @@ async def test_what_was_decided_and_how_it_ended_is_on_record(running: Stack) ->
     assert 0 < line["ttft_ms"] <= line["duration_ms"]
 
 
+async def test_a_decision_keeps_its_reasons(running: Stack) -> None:
+    """The admin API shows who was a candidate, what filtered whom, and the scores."""
+    await post(running, json.dumps(chat("tuned", max_tokens=1)).encode(), x_kronaxis_service="why")
+    async with http() as session, session.get(running.admin_url + "/api/decisions") as answer:
+        decisions = (await answer.json())["decisions"]
+    decision = next(item for item in decisions if item["request"].get("service") == "why")
+    kept, removed = decision["candidates"]
+    assert (decision["backend"], decision["upstreamModel"], decision["rule"]) == ("a", "tuned", "default")
+    assert (kept["backend"], [score["scorer"] for score in kept["scores"]][-1]) == ("a", "in_flight")
+    assert (removed["backend"], removed["filteredBy"]) == ("b", "lora")
+    assert "Say hello" not in json.dumps(decisions)
+
+
 async def test_no_backend_is_503_with_retry_after(running: Stack) -> None:
     """With every backend down the client is told when to come back."""
     running.sim_faults("a", health_status=503)
