@@ -24,6 +24,7 @@ from router_ext.extproc.server import ProcessorServer
 from router_ext.reload import Reloader, restart_only
 from router_ext.scrape.envoy_admin import reconcile_with_envoy
 from router_ext.scrape.health import HealthChecks
+from router_ext.scrape.queues import QueueScraper
 from router_ext.telemetry.log import get_logger
 from router_ext.telemetry.metrics import BackendCollector, Metrics
 from router_ext.telemetry.recorder import Recorder
@@ -46,7 +47,9 @@ class Router:
         self._metrics = Metrics(_registry())
         self._recorder = Recorder(self._metrics, self._log, self._clock.wall, config.named_services)
         self._engine = Engine(config, self._recorder, self._clock, id_prefix=secrets.token_hex(4))
-        self._metrics.registry.register(BackendCollector(self._engine.pool.snapshot))
+        self._metrics.registry.register(
+            BackendCollector(self._engine.pool.slots, lambda: len(self._engine.caches), self._clock.monotonic)
+        )
         self._ready = False
         self._stop = asyncio.Event()
 
@@ -59,8 +62,10 @@ class Router:
         async with EgressClient(config.server.egress_port) as egress, _background() as background:
             checks = HealthChecks(self._engine, egress, self._clock, self._recorder)
             background(checks.run())
+            queues = QueueScraper(lambda: self._engine.config, egress, self._clock, self._engine)
+            background(queues.run())
             background(reconcile_with_envoy(self._engine, config.server.envoy_admin_port))
-            background(self._watch_config(checks))
+            background(self._watch_config(checks, queues))
             admin_task = asyncio.create_task(admin.run(), name="admin")
             self._say_loaded(self._loaded)
             self._listen_for_signals()
@@ -109,10 +114,11 @@ class Router:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
 
-    async def _watch_config(self, checks: HealthChecks) -> None:
+    async def _watch_config(self, checks: HealthChecks, queues: QueueScraper) -> None:
         def take_over(loaded: LoadedConfig) -> None:
             self._take_over(loaded)
             checks.configure()
+            queues.configure()
 
         reloader = Reloader(self._path, self._environ, self._recorder, take_over)
         await reloader.run(ConfigWatcher(self._path, digest=self._loaded.digest).changes())

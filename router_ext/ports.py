@@ -32,6 +32,18 @@ class Telemetry(Protocol):
         """An exchange ended; called once for each decision that routed a request."""
         ...
 
+    def pinned(self, backend: str, *, hit: bool) -> None:
+        """A request was sent to a backend that is (``hit``) or is not expected to hold a prefix of its prompt."""
+        ...
+
+    def cache_reported(self, backend: str, predicted_tokens: int, cached_tokens: int) -> None:
+        """An engine said how many prompt tokens its cache held; ``predicted_tokens`` were expected."""
+        ...
+
+    def scrape_errors(self, backend: str, count: int) -> None:
+        """A metrics page had ``count`` (≥ 1) values that could not be used."""
+        ...
+
     def lost(self, decision: Decision) -> None:
         """An exchange is gone from Envoy but its access log entry never came."""
         ...

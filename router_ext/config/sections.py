@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from router_ext.model.affinity import Balancing
 from router_ext.model.backend import Backend
 from router_ext.model.rule import Match, Rule
 
@@ -80,6 +81,7 @@ class Server:
     message_timeout_s: float = 1.0
     max_body_bytes: int = 33_554_432
     max_connections: int = 10_000
+    balancing: Balancing = Balancing.PIN
     kv_pinning: KvPinning = field(default_factory=KvPinning)
     queue_aware_routing: bool = False
     queue_scrape_interval_s: float = 5.0

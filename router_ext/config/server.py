@@ -5,9 +5,10 @@ from typing import Final
 from router_ext.config import url
 from router_ext.config.document import Mapping
 from router_ext.config.reading import Reading
-from router_ext.config.scalars import boolean, duration, integer, local_path, number, size
+from router_ext.config.scalars import boolean, duration, integer, local_path, member, number, size
 from router_ext.config.section import Field, Section, Values, below
 from router_ext.config.sections import ENVOY_DIR, PROCESSOR_SOCKET, KvPinning, Server, Sessions, TcpAddress
+from router_ext.model.affinity import Balancing
 
 _PORT: Final = integer(1, 65535)
 _PORTS: Final = ("port", "egress_port", "admin_port", "envoy_admin_port")
@@ -82,6 +83,7 @@ SERVER: Final = Section(
         ),
         Field("max_body_bytes", size(_MAX_BODY_BYTES), "Largest request or held answer."),
         Field("max_connections", integer(1, _MAX_CONNECTIONS), "Most connections and requests to each cluster."),
+        Field("balancing", member(Balancing), "How requests are spread while `kv_pinning` is enabled."),
         Field("kv_pinning", KV_PINNING, "Prefix pinning."),
         Field("queue_aware_routing", boolean(), "Prefer backends with short queues."),
         Field("queue_scrape_interval", duration(), "Time between two queue readings.", "queue_scrape_interval_s"),

@@ -8,11 +8,14 @@ from typing import Final
 
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.answers import ModelList, refusal
+from router_ext.engine.caches import Caches, Expected
 from router_ext.engine.caller import read_caller
 from router_ext.engine.exchanges import OpenExchange, OpenExchanges
 from router_ext.engine.forwarding import forward_inference, forward_other
 from router_ext.engine.pool import Pool
 from router_ext.engine.reconcile import LeakMeter
+from router_ext.health.failures import succeeded
+from router_ext.health.load import QueueReading
 from router_ext.model.decision import Choice, Decision, NoChoice
 from router_ext.model.headers import SESSION_HEADERS
 from router_ext.model.outcome import AccessRecord
@@ -20,6 +23,7 @@ from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import API_BY_PATH, Caller, InferenceRequest
 from router_ext.model.snapshot import Health
 from router_ext.payload.inference import BodyLimits, InferenceBody, read_inference
+from router_ext.payload.prompt import PromptChain
 from router_ext.ports import Clock, Telemetry
 from router_ext.routing.pipeline import Pipeline
 from router_ext.stream.effects import Plan
@@ -54,9 +58,16 @@ class _Configured:
 
     @classmethod
     def of(cls, config: RouterConfig, created: int) -> "_Configured":
-        pipeline = Pipeline(config.rules, config.defaults.fallback_chain, queue_aware=config.server.queue_aware_routing)
+        server = config.server
+        pipeline = Pipeline(
+            config.rules,
+            config.defaults.fallback_chain,
+            queue_aware=server.queue_aware_routing,
+            balancing=server.balancing,
+            max_queue_ratio=server.kv_pinning.max_queue_ratio,
+        )
         sees = any("vision" in backend.capabilities for backend in config.backends)
-        limits = BodyLimits(config.server.max_body_bytes, content_type=pipeline.needs_content_type or sees)
+        limits = BodyLimits(server.max_body_bytes, content_type=pipeline.needs_content_type or sees)
         return cls(config, pipeline, limits, ModelList(config, created))
 
 
@@ -82,6 +93,7 @@ class Engine:
         self._looked_at = clock.monotonic()
         self._ended = 0
         self.pool: Final = Pool()
+        self.caches: Final = Caches()
         self.exchanges: Final = OpenExchanges()
         self.recent: Final[deque[Decision]] = deque(maxlen=RECENT_DECISIONS)
         self.configure(config)
@@ -95,6 +107,7 @@ class Engine:
         """Takes over a new configuration. Requests in flight end on the old one."""
         self._now = _Configured.of(config, int(self._clock.wall()))
         self.pool.configure(config.backends)
+        self.caches.configure(config.server.kv_pinning, config.backends)
 
     # Deciding
 
@@ -109,10 +122,13 @@ class Engine:
         if isinstance(read, Rejection):
             return self._refuse(caller, read)
         request, content = read
-        choice = self._choose(request)
+        chain = self.caches.read(request, content.envelope) if content is not None else None
+        choice = self._choose(request, chain)
         if isinstance(choice, NoChoice) and choice.full:
-            choice = await self._choose_with_patience(request)
-        return self._commit(head, request, content, choice)
+            choice = await self._choose_with_patience(request, chain)
+        if isinstance(choice, NoChoice):
+            return self._refuse(caller, _no_backend(choice), request, choice)
+        return self._commit(head, request, content, choice, chain)
 
     def _read(
         self, head: RequestHead, caller: Caller, body: bytes | None
@@ -126,32 +142,44 @@ class Engine:
         content = read_inference(head.path, caller, body, encoding, self._now.limits)
         return content if isinstance(content, Rejection) else (content.request, content)
 
-    def _choose(self, request: InferenceRequest) -> Choice | NoChoice:
-        return self._now.pipeline.route(request, self.pool.snapshot())
+    def _choose(self, request: InferenceRequest, chain: PromptChain | None) -> Choice | NoChoice:
+        affinity = None
+        if chain is not None:
+            affinity = self.caches.affinity(chain, self._count, self._clock.monotonic())
+        return self._now.pipeline.route(request, self.pool.snapshot(), affinity)
 
-    async def _choose_with_patience(self, request: InferenceRequest) -> Choice | NoChoice:
+    async def _choose_with_patience(self, request: InferenceRequest, chain: PromptChain | None) -> Choice | NoChoice:
         """Decides again after each request that ends, for a short while."""
         deadline = self._clock.monotonic() + ROOM_WAIT_S
-        choice = self._choose(request)
+        choice = self._choose(request, chain)
         while isinstance(choice, NoChoice) and choice.full:
             left = deadline - self._clock.monotonic()
             try:
                 await asyncio.wait_for(self._released.wait(), timeout=max(0.0, left))
             except TimeoutError:
                 return choice
-            choice = self._choose(request)
+            choice = self._choose(request, chain)
         return choice
 
     def _commit(
-        self, head: RequestHead, request: InferenceRequest, body: InferenceBody | None, choice: Choice | NoChoice
+        self,
+        head: RequestHead,
+        request: InferenceRequest,
+        body: InferenceBody | None,
+        choice: Choice,
+        chain: PromptChain | None,
     ) -> Plan:
         """From choice to plan without an await, so that what was decided is what is counted."""
-        if isinstance(choice, NoChoice):
-            return self._refuse(request.caller, _no_backend(choice), request, choice)
         backend = choice.backend
         decision = self._record(request, choice.rule, backend.name, choice)
-        self._begin(decision)
-        return forward_inference(head, body, decision, backend, self.config.server.default_timeout_s)
+        pin = None
+        expected = None
+        if chain is not None:
+            expected = self.caches.expect(chain, backend, choice.matched)
+            pin = choice.matched > 0
+            self._telemetry.pinned(backend.name, hit=pin)
+        self._begin(decision, expected)
+        return forward_inference(head, body, decision, backend, self.config.server.default_timeout_s, pin=pin)
 
     def _plan_other(self, head: RequestHead) -> Plan:
         answer = self._now.models.answer(head.path) if head.method == "GET" else None
@@ -166,9 +194,11 @@ class Engine:
         self._begin(decision)
         return forward_other(head, decision, backend)
 
-    def _begin(self, decision: Decision) -> None:
-        slot = self.pool[decision.backend]
-        self.exchanges.begin(OpenExchange(decision, slot, self._clock.monotonic()))
+    def _begin(self, decision: Decision, expected: Expected | None = None) -> None:
+        slot, now = self.pool[decision.backend], self._clock.monotonic()
+        if expected is not None:
+            slot.begin_prefill(decision.id, expected.missing, now, shows_first_token=decision.request.stream)
+        self.exchanges.begin(OpenExchange(decision, slot, now, expected))
         self._telemetry.routed(decision)
 
     def _refuse(
@@ -210,8 +240,14 @@ class Engine:
     def first_token(self, decision_id: str) -> None:
         """The first generated token of a streamed answer passed."""
         exchange = self.exchanges.get(decision_id)
-        if exchange is not None and exchange.first_token_at is None:
-            exchange.first_token_at = self._clock.monotonic()
+        if exchange is None or exchange.first_token_at is not None:
+            return
+        now = self._clock.monotonic()
+        exchange.first_token_at = now
+        if exchange.expected is not None:
+            exchange.slot.prefill.first_token(decision_id, now)
+            exchange.slot.refresh()
+            self.caches.warmed(exchange.expected, exchange.slot.state.backend, now)
 
     def settle(self, record: AccessRecord) -> None:
         """An access log entry: ends the exchange it belongs to, or counts a request that Envoy served alone."""
@@ -220,13 +256,29 @@ class Engine:
                 self._telemetry.bypassed(record)
             return
         exchange = self._end(record.decision_id)
-        if exchange is not None:
-            if 0 < record.status < 500:
-                exchange.slot.answered_at = self._clock.monotonic()
-            ttft = exchange.ttft_s
-            if ttft is None and not exchange.decision.request.stream:
-                ttft = record.last_upstream_byte_s
-            self._telemetry.settled(exchange.decision, record, ttft)
+        if exchange is None:
+            return
+        if 0 < record.status < 500:
+            exchange.slot.answered_at = self._clock.monotonic()
+        ttft = exchange.ttft_s
+        if ttft is None and not exchange.decision.request.stream:
+            ttft = record.last_upstream_byte_s
+        self._telemetry.settled(exchange.decision, record, ttft)
+        if exchange.expected is not None:
+            self._settle_cache(exchange, exchange.expected, record)
+
+    def _settle_cache(self, exchange: OpenExchange, expected: Expected, record: AccessRecord) -> None:
+        """What the request did to its backend's cache, and what the engine says it found there."""
+        now, backend = self._clock.monotonic(), exchange.slot.state.backend
+        prefilled = None
+        if succeeded(record):
+            self.caches.warmed(expected, backend, now)
+            report = self.caches.settled(expected, backend, record.usage, now)
+            if report is not None:
+                prefilled = expected.chain.prompt.size - report.cached
+                self._telemetry.cache_reported(backend.name, report.predicted_tokens, report.cached_tokens)
+        exchange.slot.prefill.end(exchange.decision.id, now, prefilled)
+        exchange.slot.refresh()
 
     def reconcile(self, active_by_cluster: Mapping[str, int]) -> None:
         """Compares with the requests that Envoy has open by cluster, and gives up those whose log entries got lost.
@@ -242,6 +294,7 @@ class Engine:
             surplus = self.exchanges.count(cluster) - active_by_cluster.get(cluster, 0)
             lost = self._leaks.setdefault(cluster, LeakMeter()).observe(surplus, rate)
             for exchange in self.exchanges.give_up(cluster, lost) if lost else ():
+                exchange.slot.prefill.end(exchange.decision.id, now)
                 self._telemetry.lost(exchange.decision)
         self._wake_waiters()
 
@@ -261,7 +314,17 @@ class Engine:
         self._released.set()
         self._released = asyncio.Event()
 
-    # Health
+    # Backends
+
+    def report(self, backend: str, reading: QueueReading | None, now: float) -> None:
+        """What a scrape found; a restart empties the backend's cache."""
+        slot = self.pool.get(backend)
+        if slot is not None and slot.scraped(reading, now).restarted:
+            self.caches.forget(backend)
+
+    def page_errors(self, backend: str, count: int) -> None:
+        """A metrics page had values that could not be used."""
+        self._telemetry.scrape_errors(backend, count)
 
     def set_health(self, name: str, health: Health) -> None:
         """What a probe found; nothing happens when the backend is gone meanwhile."""

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from router_ext.engine.caches import Expected
 from router_ext.engine.pool import Slot
 from router_ext.model.decision import Decision
 
@@ -13,11 +14,15 @@ MAX_GIVEN_UP: Final = 10_000
 
 @dataclass(slots=True)
 class OpenExchange:
-    """One routed request. Times are monotonic seconds; ``first_token_at`` stays None without a streamed token."""
+    """One routed request. Times are monotonic seconds; ``first_token_at`` stays None without a streamed token.
+
+    ``expected`` is None where no cache is looked at.
+    """
 
     decision: Decision
     slot: Slot
     started_at: float
+    expected: Expected | None = None
     first_token_at: float | None = None
 
     @property

@@ -16,9 +16,17 @@ UPSTREAM_TIMEOUT: Final = "x-envoy-upstream-rq-timeout-ms"
 
 
 def forward_inference(
-    head: RequestHead, body: InferenceBody | None, decision: Decision, backend: Backend, timeout_s: float
+    head: RequestHead,
+    body: InferenceBody | None,
+    decision: Decision,
+    backend: Backend,
+    timeout_s: float,
+    *,
+    pin: bool | None = None,
 ) -> Forward:
-    """The changes for an inference request. ``body`` is None when the mode did not show it."""
+    """The changes for an inference request. ``body`` is None when the mode did not show it; ``pin`` says whether the
+    backend's cache is expected to help, None while nothing is pinned.
+    """
     changed = body.for_model(decision.upstream_model) if body is not None else None
     edits = _edits(head, backend)
     set_headers, removed = [*edits.set], [*edits.remove]
@@ -33,7 +41,7 @@ def forward_inference(
         edits=HeaderEdits(tuple(set_headers), tuple(removed)),
         body=changed,
         metadata=_metadata(decision),
-        response_edits=HeaderEdits(((headers.BACKEND, backend.name), (headers.RULE, decision.rule))),
+        response_edits=_response_edits(decision, pin),
         streaming=decision.request.stream,
     )
 
@@ -53,6 +61,11 @@ def _edits(head: RequestHead, backend: Backend) -> HeaderEdits:
     # Usage is read from the answer by Envoy itself, which does not decompress.
     removed = [name for name in head.headers if name.startswith(headers.RESERVED_PREFIX) or name == "accept-encoding"]
     return HeaderEdits(tuple(set_headers), tuple(removed))
+
+
+def _response_edits(decision: Decision, pin: bool | None) -> HeaderEdits:
+    told = ((headers.BACKEND, decision.backend), (headers.RULE, decision.rule))
+    return HeaderEdits(told if pin is None else (*told, (headers.KV_PIN, "HIT" if pin else "MISS")))
 
 
 def _metadata(decision: Decision) -> Mapping[str, str]:

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping
 
+from router_ext.health.load import LoadChange, LoadHistory, QueueReading, effective_load
+from router_ext.health.prefill import PrefillQueue
 from router_ext.model.backend import Backend
 from router_ext.model.snapshot import BackendState, Health, Snapshot
 
@@ -11,13 +13,17 @@ class Slot:
     """One backend's live state.
 
     An exchange holds on to the slot that it was counted in, so that its release reaches that very slot also after the
-    backend was removed or configured anew. ``answered_at`` is the monotonic time of the last answer below 500.
+    backend was removed or configured anew. ``answered_at`` is the monotonic time of the last answer below 500,
+    ``predicted_ttft_s`` what was expected for the last request that was sent there.
     """
-
-    __slots__ = ("_shown", "_state", "answered_at")
 
     def __init__(self, backend: Backend) -> None:
         self.answered_at = -math.inf
+        self.queue = LoadHistory()
+        self.prefill = PrefillQueue()
+        self.predicted_ttft_s: float | None = None
+        self._in_flight_at_scrape = 0
+        self._reading: QueueReading | None = None
         self._state = BackendState(backend, Health.DOWN)
         self._shown: dict[str, BackendState] = {}
 
@@ -49,14 +55,35 @@ class Slot:
         """The same upstream with other settings."""
         self._put(backend=backend)
 
+    def scraped(self, reading: QueueReading | None, now: float) -> LoadChange:
+        """What the backend says of its queue; None when that is not known."""
+        self._reading, self._in_flight_at_scrape = reading, self._state.in_flight
+        change = self.queue.add(reading, now)
+        self._put()
+        return change
+
+    def begin_prefill(self, name: str, missing: int, now: float, *, shows_first_token: bool) -> None:
+        """Request ``name`` is sent, of whose prompt the cache lacks ``missing``."""
+        rate = self.prefill.state.rate
+        if rate:
+            self.predicted_ttft_s = self.prefill.state.wait_s(now, rate) + missing / rate
+        self.prefill.begin(name, missing, now, shows_first_token=shows_first_token)
+
+    def refresh(self) -> None:
+        """Call it after a change of ``prefill``."""
+        self._put()
+
     def _put(
         self, *, backend: Backend | None = None, health: Health | None = None, in_flight: int | None = None
     ) -> None:
         old = self._state
+        own = old.in_flight if in_flight is None else in_flight
         self._state = BackendState(
             old.backend if backend is None else backend,
             old.health if health is None else health,
-            old.in_flight if in_flight is None else in_flight,
+            own,
+            effective_load(self._reading, own, self._in_flight_at_scrape) - own,
+            self.prefill.state,
         )
         self._shown[self._state.backend.name] = self._state
 

@@ -114,7 +114,10 @@ def _usage(spaces: _Spaces) -> Usage | None:
     if USAGE_NAMESPACE not in spaces:
         return None
     fields = spaces[USAGE_NAMESPACE].fields
-    return Usage(*(_count(fields[name].number_value) if name in fields else 0 for name in _USAGE_FIELDS))
+    prompt, completion, cached = (
+        _count(fields[name].number_value) if name in fields else None for name in _USAGE_FIELDS
+    )
+    return Usage(prompt or 0, completion or 0, cached)
 
 
 def _count(number: float) -> int:

@@ -124,6 +124,10 @@ class Backend:
         """Every model name that this backend answers to."""
         return self.aliases | self.lora_adapters | {self.model_name}
 
+    def serves(self, model: str) -> bool:
+        """True when it answers to this model name."""
+        return model == self.model_name or model in self.aliases or model in self.lora_adapters
+
     @property
     def max_cost_1m(self) -> float | None:
         """The higher of the two prices, None when neither is known."""

@@ -20,12 +20,17 @@ class Candidate(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """A request that can be served: the backend, the rule that allowed it and the model name to send."""
+    """A request that can be served: the backend, the rule that allowed it and the model name to send.
+
+    ``matched`` is the size of the prompt's prefix that the backend is expected to hold, in the unit of
+    ``Prompt.size``: above 0 it is a KV pin hit.
+    """
 
     backend: Backend
     rule: str
     upstream_model: str
     candidates: tuple[Candidate, ...]
+    matched: int = 0
 
 
 class NoChoice(Struct, frozen=True):

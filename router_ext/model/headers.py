@@ -24,6 +24,7 @@ SESSION_ID: Final = "x-kronaxis-session-id"
 SESSION_END: Final = "x-kronaxis-session-end"
 BACKEND: Final = "x-kronaxis-backend"
 RULE: Final = "x-kronaxis-rule"
+KV_PIN: Final = "x-kronaxis-kv-pin"
 EGRESS_FLAGS: Final = "x-kronaxis-egress-flags"
 
 SESSION_HEADERS: Final = (SESSION_CREATE, SESSION_ID, SESSION_END)
@@ -41,6 +42,7 @@ CATALOG: Final = (
     Header(SESSION_END, "request", "`true` destroys the session after this request."),
     Header(BACKEND, "response", "Name of the backend that answered."),
     Header(RULE, "response", "Name of the rule that chose it, `default` for the fallback chain."),
+    Header(KV_PIN, "response", "`HIT` when the backend is expected to hold a prefix of the prompt, else `MISS`."),
     Header(CLUSTER, "internal", "Envoy cluster to use. Set by router_ext only; removed when a client sends it."),
     Header(EGRESS_FLAGS, "internal", "Envoy's response flags, on the loopback egress listener only."),
 )

@@ -4,11 +4,12 @@ from msgspec import Struct
 
 
 class Usage(Struct, frozen=True):
-    """Token counts that the engine reported; ``cached_tokens`` is the part of the prompt that its cache held."""
+    """Token counts that the engine reported; ``cached_tokens`` is the part of the prompt that its cache
+    held, None when it does not say."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cached_tokens: int = 0
+    cached_tokens: int | None = None
 
 
 class AccessRecord(Struct, frozen=True):

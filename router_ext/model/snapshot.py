@@ -1,7 +1,9 @@
 """The state of the backends at one instant, as routing sees it."""
 
+import math
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,17 +18,55 @@ class Health(StrEnum):
     DOWN = "down"
 
 
+class Prefill(Struct, frozen=True, gc=False):
+    """The prefill work of one backend, in the unit of ``Prompt.size``; only what its cache does not hold counts.
+
+    ``rate`` (size per second) is 0 until it is learned. ``queued`` is the work without a first token yet, ``behind``
+    the part of it that waits behind the request at the head. ``free_at`` (monotonic seconds) is when the work is
+    expected to be done; it means nothing while the rate is unknown.
+    """
+
+    rate: float = 0.0
+    queued: float = 0.0
+    behind: float = 0.0
+    free_at: float = -math.inf
+
+    def wait_s(self, now: float, rate: float) -> float:
+        """Seconds (≥ 0) before another request's prefill begins. ``rate`` (> 0) stands in for one not learned.
+
+        A request that is overdue at the head takes no time any more, but what is behind it still has to be done.
+        """
+        if not self.rate:
+            return self.queued / rate
+        wait, least = self.free_at - now, self.behind / rate
+        return wait if wait > least else least
+
+
+IDLE: Final = Prefill()
+
+
 class BackendState(Struct, frozen=True):
-    """One backend at one instant. ``in_flight`` (≥ 0) counts this router's own requests."""
+    """One backend at one instant.
+
+    ``in_flight`` (≥ 0) counts this router's own requests, ``elsewhere`` (≥ 0) those that the backend says it has beside
+    them: 0 when it does not say.
+    """
 
     backend: Backend
     health: Health
     in_flight: int = 0
+    elsewhere: float = 0.0
+    prefill: Prefill = IDLE
 
     @property
     def has_room(self) -> bool:
         """True while another request stays within ``max_concurrent``."""
         return self.in_flight < self.backend.max_concurrent
+
+    @property
+    def load(self) -> float:
+        """Requests in the backend, whoever sent them."""
+        return self.in_flight + self.elsewhere
 
 
 Snapshot = Mapping[str, BackendState]

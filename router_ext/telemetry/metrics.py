@@ -1,13 +1,16 @@
 """Prometheus metrics of the router. Every name and label is defined here."""
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from router_ext.model.snapshot import Health, Snapshot
+from router_ext.engine.pool import Slot
+from router_ext.health.load import QueueReading
+from router_ext.model.snapshot import Health
 
 PREFIX: Final = "kronaxis_router"
 
@@ -43,6 +46,17 @@ class Metrics:
         self.processing: Final = histogram(
             "processing_seconds", "How long Envoy waited for router_ext in one exchange.", _PROCESSING
         )
+        self.pin_hits: Final = counter(
+            "kv_pin_hits", "Requests sent where a prefix is expected to be cached.", "backend"
+        )
+        self.pin_misses: Final = counter("kv_pin_misses", "Requests sent where nothing is expected.", "backend")
+        self.predicted_tokens: Final = counter(
+            "kv_predicted_tokens", "Prompt tokens expected in the cache, where the engine reports.", "backend"
+        )
+        self.cached_tokens: Final = counter(
+            "kv_cached_tokens", "Prompt tokens that engines found in their cache.", "backend"
+        )
+        self.scrape_errors: Final = counter("scrape_errors", "Unusable values on metrics pages.", "backend")
         self.bypassed: Final = counter("bypassed", "Requests that Envoy handled without the router, by route.", "route")
         self.lost: Final = counter("access_log_lost", "Exchanges whose access log entry never came.", "backend")
         self.faults: Final = counter("faults", "Bugs of router_ext that Envoy was steered around, by place.", "place")
@@ -62,20 +76,58 @@ class Metrics:
 
 
 class BackendCollector(Collector):
-    """Gauges of the backends, read when they are scraped."""
+    """Gauges of the backends, read when they are scraped. ``now`` gives monotonic seconds."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
-        self._snapshot = snapshot
+    def __init__(
+        self, slots: Callable[[], Mapping[str, Slot]], pin_entries: Callable[[], int], now: Callable[[], float]
+    ) -> None:
+        self._slots = slots
+        self._pin_entries = pin_entries
+        self._now = now
 
     def collect(self) -> Iterable[Metric]:
-        """One sample a backend and gauge."""
-        healthy = GaugeMetricFamily(
-            f"{PREFIX}_backend_healthy", "1 while the backend takes requests.", labels=["backend"]
-        )
-        active = GaugeMetricFamily(
-            f"{PREFIX}_backend_active_requests", "Requests of this router in flight.", labels=["backend"]
-        )
-        for name, state in self._snapshot().items():
-            healthy.add_metric([name], float(state.health is not Health.DOWN))
-            active.add_metric([name], state.in_flight)
-        return healthy, active
+        """One sample a backend and gauge; a figure that is not known has no sample."""
+        now, slots = self._now(), self._slots()
+        for name, text, value in _BACKEND_GAUGES:
+            family = GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=["backend"])
+            for backend, slot in slots.items():
+                figure = value(slot, now)
+                if figure is not None:
+                    family.add_metric([backend], figure)
+            yield family
+        yield GaugeMetricFamily(f"{PREFIX}_kv_pin_entries", "Prefixes remembered.", value=self._pin_entries())
+
+
+def _queue(slot: Slot, now: float) -> QueueReading | None:
+    load = slot.queue.state(now, math.inf)
+    return load.reading if load is not None else None
+
+
+def _queue_depth(slot: Slot, now: float) -> float | None:
+    reading = _queue(slot, now)
+    return None if reading is None else reading.waiting
+
+
+def _active_inference(slot: Slot, now: float) -> float | None:
+    reading = _queue(slot, now)
+    return None if reading is None else reading.running
+
+
+_BackendGauge = tuple[str, str, Callable[[Slot, float], float | None]]
+
+_BACKEND_GAUGES: Final[tuple[_BackendGauge, ...]] = (
+    (
+        "backend_healthy",
+        "1 while the backend takes requests.",
+        lambda slot, _: float(slot.state.health is not Health.DOWN),
+    ),
+    ("backend_active_requests", "Requests of this router in flight.", lambda slot, _: slot.state.in_flight),
+    ("backend_queue_depth", "Requests that wait in the engine.", _queue_depth),
+    ("backend_active_inference", "Requests that the engine works on.", _active_inference),
+    ("backend_scrape_age_seconds", "Age of the last good metrics page.", lambda slot, now: slot.queue.age_s(now)),
+    (
+        "backend_predicted_ttft_seconds",
+        "Time to first token expected for the last request sent there.",
+        lambda slot, _: slot.predicted_ttft_s,
+    ),
+)

@@ -8,12 +8,12 @@ from typing import Final
 import structlog
 from prometheus_client import Counter, Histogram
 
+from router_ext.health.failures import failure_of
 from router_ext.model.decision import Decision
 from router_ext.model.outcome import AccessRecord
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.snapshot import Health
-from router_ext.telemetry.failures import failure_of
 from router_ext.telemetry.metrics import Metrics
 
 OTHER: Final = "other"
@@ -80,6 +80,19 @@ class Recorder:
             series.prompt_tokens.inc(max(0, record.usage.prompt_tokens))
             series.completion_tokens.inc(max(0, record.usage.completion_tokens))
         self._log.info("exchange", **_line(decision, record, ttft_s, failure))
+
+    def pinned(self, backend: str, *, hit: bool) -> None:
+        """Counts the hit or the miss."""
+        (self._metrics.pin_hits if hit else self._metrics.pin_misses).labels(backend).inc()
+
+    def cache_reported(self, backend: str, predicted_tokens: int, cached_tokens: int) -> None:
+        """Counts both figures, so that their ratio shows how good the predictions are."""
+        self._metrics.predicted_tokens.labels(backend).inc(predicted_tokens)
+        self._metrics.cached_tokens.labels(backend).inc(cached_tokens)
+
+    def scrape_errors(self, backend: str, count: int) -> None:
+        """Counts them."""
+        self._metrics.scrape_errors.labels(backend).inc(count)
 
     def lost(self, decision: Decision) -> None:
         """Counts the missing entry."""

@@ -36,6 +36,9 @@ class RecordingTelemetry:
     health: list[tuple[str, Health, str]] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
     reload_problems: list[str] = field(default_factory=list)
+    pins: list[tuple[str, bool]] = field(default_factory=list)
+    cache_reports: list[tuple[str, int, int]] = field(default_factory=list)
+    page_errors: list[tuple[str, int]] = field(default_factory=list)
 
     def routed(self, decision: Decision) -> None:
         """Keeps the decision."""
@@ -45,6 +48,18 @@ class RecordingTelemetry:
         """Keeps the end."""
         assert decision.id not in {end.decision.id for end in self.ends}, "settled twice"
         self.ends.append(Settled(decision, record, ttft_s))
+
+    def pinned(self, backend: str, *, hit: bool) -> None:
+        """Keeps the hit or miss."""
+        self.pins.append((backend, hit))
+
+    def cache_reported(self, backend: str, predicted_tokens: int, cached_tokens: int) -> None:
+        """Keeps the figures."""
+        self.cache_reports.append((backend, predicted_tokens, cached_tokens))
+
+    def scrape_errors(self, backend: str, count: int) -> None:
+        """Keeps the count."""
+        self.page_errors.append((backend, count))
 
     def lost(self, decision: Decision) -> None:
         """Keeps the decision."""

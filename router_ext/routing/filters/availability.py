@@ -14,7 +14,8 @@ class Healthy:
 
     def removed(self, candidates: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Mapping[str, str]:
         """Every backend that is down."""
-        return {state.backend.name: "is down" for state in candidates if state.health is Health.DOWN}
+        down = Health.DOWN
+        return {state.backend.name: "is down" for state in candidates if state.health is down}
 
 
 class Room:
@@ -27,5 +28,5 @@ class Room:
         return {
             state.backend.name: f"serves {state.in_flight} of {state.backend.max_concurrent}"
             for state in candidates
-            if not state.has_room
+            if state.in_flight >= state.backend.max_concurrent
         }

@@ -18,7 +18,7 @@ class Cost:
         if not ceiling:
             return {}
         return {
-            state.backend.name: f"costs ${price:g} per 1M tokens, over ${ceiling:g}"
+            state.backend.name: f"costs ${state.backend.max_cost_1m:g} per 1M tokens, over ${ceiling:g}"
             for state in candidates
-            if (price := state.backend.max_cost_1m or 0.0) > ceiling
+            if (state.backend.cost_input_1m or 0.0) > ceiling or (state.backend.cost_output_1m or 0.0) > ceiling
         }

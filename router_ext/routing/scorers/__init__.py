@@ -1,10 +1,14 @@
 """Scorers: each gives every remaining candidate a number; lower is better, and earlier scorers count first."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
+from router_ext.model.affinity import Affinity
 from router_ext.model.request import InferenceRequest
 from router_ext.model.snapshot import BackendState
+
+NO_AFFINITY: Final = Affinity(0, {}, 0, 0.0)
+"""What scorers get when nothing is known of the caches."""
 
 
 class Scorer(Protocol):
@@ -12,6 +16,8 @@ class Scorer(Protocol):
 
     name: str
 
-    def scores(self, candidates: Sequence[BackendState], request: InferenceRequest) -> Sequence[float]:
+    def scores(
+        self, candidates: Sequence[BackendState], request: InferenceRequest, affinity: Affinity
+    ) -> Sequence[float]:
         """One finite number per candidate, in their order."""
         ...

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from router_ext.model.affinity import Affinity
 from router_ext.model.request import InferenceRequest
 from router_ext.model.snapshot import BackendState, Health
 
@@ -11,9 +12,12 @@ class Healthiest:
 
     name = "health"
 
-    def scores(self, candidates: Sequence[BackendState], request: InferenceRequest) -> Sequence[float]:
+    def scores(
+        self, candidates: Sequence[BackendState], request: InferenceRequest, affinity: Affinity
+    ) -> Sequence[float]:
         """0 for a healthy backend, 1 for a degraded one."""
-        return [0 if state.health is Health.HEALTHY else 1 for state in candidates]
+        healthy = Health.HEALTHY
+        return [0 if state.health is healthy else 1 for state in candidates]
 
 
 class InFlight:
@@ -21,6 +25,20 @@ class InFlight:
 
     name = "in_flight"
 
-    def scores(self, candidates: Sequence[BackendState], request: InferenceRequest) -> Sequence[float]:
+    def scores(
+        self, candidates: Sequence[BackendState], request: InferenceRequest, affinity: Affinity
+    ) -> Sequence[float]:
         """The number of requests in flight."""
         return [state.in_flight for state in candidates]
+
+
+class QueueLoad:
+    """Fewest requests in the backend, whoever sent them."""
+
+    name = "load"
+
+    def scores(
+        self, candidates: Sequence[BackendState], request: InferenceRequest, affinity: Affinity
+    ) -> Sequence[float]:
+        """The number of requests."""
+        return [state.in_flight + state.elsewhere for state in candidates]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from router_ext.telemetry.failures import failure_of
+from router_ext.health.failures import failure_of
 from tests.fakes.domain import record
 
 

@@ -24,3 +24,8 @@ def failure_of(record: AccessRecord) -> str | None:
         if flags & signs:
             return reason
     return "upstream_5xx" if record.status >= 500 else None
+
+
+def succeeded(record: AccessRecord) -> bool:
+    """True for a whole 2xx answer."""
+    return 200 <= record.status < 300 and failure_of(record) is None

@@ -1,0 +1,71 @@
+"""From candidates to an order: what each filter removed, and which of the others comes first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Final
+
+from router_ext.model.affinity import Affinity
+from router_ext.model.decision import Candidate
+from router_ext.model.request import InferenceRequest
+from router_ext.model.rule import Rule
+from router_ext.model.snapshot import BackendState
+from router_ext.routing.filters import Filter
+from router_ext.routing.filters.availability import Healthy, Room
+from router_ext.routing.filters.capabilities import Capabilities, Vision
+from router_ext.routing.filters.cost import Cost
+from router_ext.routing.filters.lora import LoraAdapter
+from router_ext.routing.scorers import Scorer
+
+ROOM: Final = Room()
+FILTERS: Final[tuple[Filter, ...]] = (Capabilities(), Cost(), LoraAdapter(), Vision(), Healthy(), ROOM)
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """What the filters kept, in the order given, and what they removed."""
+
+    kept: Sequence[BackendState]
+    dropped: tuple[Candidate, ...]
+
+    @property
+    def full(self) -> bool:
+        """True when a backend would do but for its ``max_concurrent``."""
+        return any(candidate.filtered_by == ROOM.name for candidate in self.dropped)
+
+
+def sift(states: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Sifted:
+    """Takes out the candidates that may not serve the request."""
+    kept = states
+    dropped: list[Candidate] = []
+    for test in FILTERS:
+        removed = test.removed(kept, request, rule) if kept else {}
+        if removed:
+            dropped.extend(Candidate(name, filtered_by=test.name, reason=reason) for name, reason in removed.items())
+            kept = [state for state in kept if state.backend.name not in removed]
+    return Sifted(kept, tuple(dropped))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The candidates, best first, and the record of each one's scores."""
+
+    best: BackendState
+    candidates: tuple[Candidate, ...]
+
+
+class Ranker:
+    """An order made of several scorers: the first counts, the next one among its equals."""
+
+    def __init__(self, scorers: Sequence[Scorer]) -> None:
+        self._scorers = tuple(scorers)
+        self._names = tuple(scorer.name for scorer in scorers)
+
+    def rank(self, states: Sequence[BackendState], request: InferenceRequest, affinity: Affinity) -> Ranking:
+        """Ranks ``states``, of which there is at least one. Among full equals the first stays first."""
+        columns = [scorer.scores(states, request, affinity) for scorer in self._scorers]
+        order = sorted(range(len(states)), key=list(zip(*columns, strict=True)).__getitem__)
+        pairs = [zip(repeat(name), column) for name, column in zip(self._names, columns, strict=True)]  # noqa: B905
+        scores = list(zip(*pairs, strict=True))
+        candidates = tuple([Candidate(states[i].backend.name, scores=scores[i]) for i in order])
+        return Ranking(states[order[0]], candidates)
