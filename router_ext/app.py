@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import signal
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +21,7 @@ from router_ext.dispatch.egress import EgressClient
 from router_ext.engine.engine import Engine
 from router_ext.envoygen.write import write_clusters
 from router_ext.extproc.server import ProcessorServer
+from router_ext.ports import Telemetry
 from router_ext.reload import Reloader, restart_only
 from router_ext.scrape.envoy_admin import reconcile_with_envoy
 from router_ext.scrape.health import HealthChecks
@@ -28,6 +29,11 @@ from router_ext.scrape.queues import QueueScraper
 from router_ext.telemetry.log import get_logger
 from router_ext.telemetry.metrics import BackendCollector, Metrics
 from router_ext.telemetry.recorder import Recorder
+
+RESTART_DELAY_S: Final = 1.0
+"""How long a background task that failed rests."""
+
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 DRAIN_GRACE_S: Final = 30.0
 """How long running requests may take after SIGTERM; Kubernetes' default grace period."""
@@ -59,13 +65,13 @@ class Router:
         admin = AdminServer(self._admin_app(), config.server.admin_host, config.server.admin_port)
         processor = ProcessorServer(self._engine, self._recorder, config.server.processor_address)
         await processor.start()
-        async with EgressClient(config.server.egress_port) as egress, _background() as background:
+        async with EgressClient(config.server.egress_port) as egress, _background(self._recorder) as background:
             checks = HealthChecks(self._engine, egress, self._clock, self._recorder)
-            background(checks.run())
+            background("probes", checks.run)
             queues = QueueScraper(lambda: self._engine.config, egress, self._clock, self._engine)
-            background(queues.run())
-            background(reconcile_with_envoy(self._engine, config.server.envoy_admin_port))
-            background(self._watch_config(checks, queues))
+            background("queues", queues.run)
+            background("reconcile", lambda: reconcile_with_envoy(self._engine, config.server.envoy_admin_port))
+            background("reload", lambda: self._watch_config(checks, queues))
             admin_task = asyncio.create_task(admin.run(), name="admin")
             self._say_loaded(self._loaded)
             self._listen_for_signals()
@@ -124,12 +130,12 @@ class Router:
         await reloader.run(ConfigWatcher(self._path, digest=self._loaded.digest).changes())
 
     def _take_over(self, loaded: LoadedConfig) -> None:
+        # First what can fail, so that a failure leaves the old configuration whole. Envoy learns of a cluster before
+        # any request can be sent there: new backends start down until a probe, which goes through Envoy, has passed.
+        write_clusters(loaded.config, self._engine.config.server.envoy_dir)
         late = restart_only(self._engine.config, loaded.config)
         if late:
             self._log.warning("restart_needed", settings=late)
-        # Envoy learns of a cluster before any request can be sent there: new backends start down until a probe,
-        # which goes through Envoy, has passed.
-        write_clusters(loaded.config, self._engine.config.server.envoy_dir)
         self._engine.configure(loaded.config)
         self._recorder.named_services = loaded.config.named_services
         self._say_loaded(loaded)
@@ -149,16 +155,25 @@ def _registry() -> CollectorRegistry:
 
 
 @asynccontextmanager
-async def _background() -> AsyncIterator[Any]:
-    """A TaskGroup whose tasks end with the block; a task that fails ends the block with its error."""
+async def _background(telemetry: Telemetry) -> AsyncIterator[Callable[[str, Work], None]]:
+    """Starts tasks that end with the block. One that fails is counted, logged, and begun again after a moment."""
     tasks: list[asyncio.Task[None]] = []
     async with asyncio.TaskGroup() as group:
 
-        def start(work: Coroutine[Any, Any, None]) -> None:
-            tasks.append(group.create_task(work))
+        def start(name: str, work: Work) -> None:
+            tasks.append(group.create_task(_supervised(name, work, telemetry), name=name))
 
         try:
             yield start
         finally:
             for task in tasks:
                 task.cancel()
+
+
+async def _supervised(name: str, work: Work, telemetry: Telemetry) -> None:
+    while True:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - a scrape that meets a bug must not end the routing of requests
+            telemetry.fault(name, error)
+        await asyncio.sleep(RESTART_DELAY_S)

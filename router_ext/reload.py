@@ -29,7 +29,10 @@ def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
 
 
 class Reloader:
-    """Takes over each valid change of the file; a change that does not load is reported and nothing else happens."""
+    """Takes over each valid change of the file; a change that does not load is reported and nothing else happens.
+
+    ``take_over`` raises OSError or RuntimeError, before it has changed anything, when Envoy's files cannot be written.
+    """
 
     def __init__(
         self,
@@ -54,7 +57,6 @@ class Reloader:
             if isinstance(change, ConfigError):
                 raise change
             loaded = parse(change, str(self._path), self._path.parent, self._environ)
-        except ConfigError as error:
-            self._telemetry.reload_refused(str(error))
-        else:
             self._take_over(loaded)
+        except (ConfigError, OSError, RuntimeError) as error:
+            self._telemetry.reload_refused(str(error))

@@ -82,7 +82,7 @@ SERVER: Final = Section(
             "message_timeout_s",
         ),
         Field("max_body_bytes", size(_MAX_BODY_BYTES), "Largest request or held answer."),
-        Field("max_connections", integer(1, _MAX_CONNECTIONS), "Most connections and requests to each cluster."),
+        Field("max_connections", integer(1, _MAX_CONNECTIONS), "Most client connections."),
         Field("balancing", member(Balancing), "How requests are spread while `kv_pinning` is enabled."),
         Field("kv_pinning", KV_PINNING, "Prefix pinning."),
         Field("queue_aware_routing", boolean(), "Prefer backends with short queues."),

@@ -1,0 +1,64 @@
+"""Hot reload: all of the new file, or the last good one."""
+
+from pathlib import Path
+
+import pytest
+
+from router_ext.config.loader import LoadedConfig
+from router_ext.config.problem import ConfigError, Problem
+from router_ext.config.sections import RouterConfig, Server
+from router_ext.reload import Reloader, restart_only
+from tests.fakes.telemetry import RecordingTelemetry
+
+GOOD = b'backends: [{name: a, url: "http://127.0.0.1:1", type: vllm, model_name: m}]'
+
+
+class Router:
+    """Keeps what it was given, unless its disk is full."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.taken: list[LoadedConfig] = []
+        self.failure = failure
+
+    def take_over(self, loaded: LoadedConfig) -> None:
+        """One configuration."""
+        if self.failure is not None:
+            raise self.failure
+        self.taken.append(loaded)
+
+
+def reload(change: bytes | ConfigError, router: Router) -> RecordingTelemetry:
+    """What a change of the file leads to."""
+    telemetry = RecordingTelemetry()
+    Reloader(Path("router.yaml"), {}, telemetry, router.take_over).handle(change)
+    return telemetry
+
+
+def test_a_good_file_is_taken_over() -> None:
+    """The parsed configuration reaches the router."""
+    router = Router()
+    assert reload(GOOD, router).reload_problems == []
+    assert [loaded.config.backends[0].name for loaded in router.taken] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "change", [b"", b"backends: [", b"[]", b"\xff", ConfigError("router.yaml", [Problem("", 0, "cannot be read")])]
+)
+def test_a_bad_file_changes_nothing_and_is_reported(change: bytes | ConfigError) -> None:
+    """The problem is told; the router keeps what it has."""
+    router = Router()
+    assert len(reload(change, router).reload_problems) == 1
+    assert router.taken == []
+
+
+@pytest.mark.parametrize("failure", [OSError("no space left"), RuntimeError("no CA bundle")])
+def test_a_good_file_whose_envoy_files_cannot_be_written_is_refused(failure: Exception) -> None:
+    """A full disk is no reason to stop routing."""
+    assert reload(GOOD, Router(failure)).reload_problems == [str(failure)]
+
+
+def test_settings_that_need_a_restart_are_named() -> None:
+    """Ports and limits are Envoy's listeners and our sockets; intervals are not."""
+    old = RouterConfig(server=Server())
+    new = RouterConfig(server=Server(port=9000, max_body_bytes=1000, health_check_interval_s=1))
+    assert restart_only(old, new) == ("port", "max_body_bytes")
