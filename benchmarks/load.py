@@ -7,13 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """``count`` requests of ``body`` over ``connections`` connections to one port of the loopback address."""
+    """``count`` requests of ``body`` over ``connections`` connections to one port of the loopback address.
+
+    ``period_s`` is the least time from one request of a connection to its next: with it the rate does not depend on how
+    long an answer takes.
+    """
 
     port: int
     body: bytes
     count: int
     connections: int
     headers: tuple[tuple[str, str], ...] = ()
+    period_s: float = 0.0
     path: str = "/v1/chat/completions"
 
     def wire(self) -> bytes:
@@ -28,18 +33,20 @@ async def run(load: Load) -> list[float]:
     """Latencies in seconds, sorted. Raises RuntimeError for any status but 200."""
     wire = load.wire()
     shares = [load.count // load.connections] * load.connections
-    results = await asyncio.gather(*(_connection(load.port, wire, share) for share in shares))
+    results = await asyncio.gather(*(_connection(load, wire, share) for share in shares))
     return sorted(latency for result in results for latency in result)
 
 
-async def _connection(port: int, wire: bytes, count: int) -> list[float]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
+async def _connection(load: Load, wire: bytes, count: int) -> list[float]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", load.port, limit=1 << 22)
     latencies = []
     for _ in range(count):
         started = time.perf_counter()
         writer.write(wire)
         await _read_answer(reader)
         latencies.append(time.perf_counter() - started)
+        if load.period_s:
+            await asyncio.sleep(load.period_s - latencies[-1])
     writer.close()
     return latencies
 

@@ -17,7 +17,7 @@ from router_ext.model.request import Api
 from router_ext.payload.envelope import Envelope, read_envelope
 from router_ext.payload.prompt import read_prompt
 from router_ext.payload.prompt_chain import BLOCK
-from router_ext.routing.pins import MAX_HOLDERS, PinTable
+from router_ext.routing.pins import HOLDS_PER_ENTRY, PinTable
 
 REPEATS: Final = 40
 ENTRIES: Final = 100_000
@@ -124,7 +124,13 @@ def main() -> None:
     plain = compare_hashes()
     figures = compare_prompts()
     result = {"sha256_ms": plain} | {f"read_ms_{name}": figure for name, figure in figures.items()}
-    for holders, per_prompt in ((1, PER_PROMPT), (2, PER_PROMPT), (MAX_HOLDERS, PER_PROMPT), (1, 1), (MAX_HOLDERS, 1)):
+    for holders, per_prompt in (
+        (1, PER_PROMPT),
+        (2, PER_PROMPT),
+        (HOLDS_PER_ENTRY, PER_PROMPT),
+        (1, 1),
+        (HOLDS_PER_ENTRY, 1),
+    ):
         table, size = filled(holders, per_prompt)
         print(f"{len(table)} entries, {holders} backends each, {per_prompt} boundaries a prompt: {size:.1f} MB")
         result[f"mb_{holders}_backends_{per_prompt}_boundaries"] = size

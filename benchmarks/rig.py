@@ -104,8 +104,8 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig() -> AsyncIterator[Rig]:
-    """Envoy and the backend, stopped at the end."""
+async def rig(decode_tps: int = 1_000_000) -> AsyncIterator[Rig]:
+    """Envoy and the backend, which generates ``decode_tps`` tokens a second for each answer; stopped at the end."""
     with tempfile.TemporaryDirectory(prefix="rx") as name:
         folder = Path(name)
         port, egress, router_admin, envoy_admin, backend = (free_port() for _ in range(5))
@@ -120,7 +120,7 @@ async def rig() -> AsyncIterator[Rig]:
         )
         if await made.wait():
             raise RuntimeError("no Envoy configuration")
-        speed = ["--prefill-tps", "1000000000", "--decode-tps", "1000000", "--max-num-seqs", "1000"]
+        speed = ["--prefill-tps", "1000000000", "--decode-tps", str(decode_tps), "--max-num-seqs", "1000"]
         sim = Child(
             "sim", [*_ROUTER_EXT, "sim-backend", "--port", str(backend), "--model", "sim", *speed], folder / "logs/sim"
         )

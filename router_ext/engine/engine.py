@@ -272,8 +272,9 @@ class Engine:
         now, backend = self._clock.monotonic(), exchange.slot.state.backend
         prefilled = None
         if succeeded(record):
-            self.caches.warmed(expected, backend, now)
+            # The report first: a prediction that was wrong drops the old pin, not the one of this request.
             report = self.caches.settled(expected, backend, record.usage, now)
+            self.caches.warmed(expected, backend, now)
             if report is not None:
                 prefilled = expected.chain.prompt.size - report.cached
                 self._telemetry.cache_reported(backend.name, report.predicted_tokens, report.cached_tokens)
@@ -320,6 +321,7 @@ class Engine:
         """What a scrape found; a restart empties the backend's cache."""
         slot = self.pool.get(backend)
         if slot is not None and slot.scraped(reading, now).restarted:
+            slot.restarted()
             self.caches.forget(backend)
 
     def page_errors(self, backend: str, count: int) -> None:

@@ -53,6 +53,8 @@ class Slot:
 
     def set_backend(self, backend: Backend) -> None:
         """The same upstream with other settings."""
+        if backend.model_name != self._state.backend.model_name:
+            self.restarted()
         self._put(backend=backend)
 
     def scraped(self, reading: QueueReading | None, now: float) -> LoadChange:
@@ -61,6 +63,12 @@ class Slot:
         change = self.queue.add(reading, now)
         self._put()
         return change
+
+    def restarted(self) -> None:
+        """The backend started anew: what was learned of it, and what it had to do, is void."""
+        self.prefill = PrefillQueue()
+        self.predicted_ttft_s = None
+        self._put()
 
     def begin_prefill(self, name: str, missing: int, now: float, *, shows_first_token: bool) -> None:
         """Request ``name`` is sent, of whose prompt the cache lacks ``missing``."""

@@ -1,12 +1,11 @@
 """What the backends' caches hold, as far as the router can know: pins, corrected by what engines report."""
 
-import math
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from router_ext.model.prefix import Prompt
-from router_ext.routing.pins import PinTable, _Use
+from router_ext.routing.pins import PinTable
 from router_ext.routing.reach import CacheReach
 
 
@@ -20,30 +19,11 @@ class Hold(Struct, frozen=True):
     depth: float = 0.0
 
 
-class _ReachingPins(PinTable):
-    """A pin table in which what lies out of reach of a backend's cache does not count."""
-
-    def __init__(self, ttl_s: float, max_entries: int) -> None:
-        super().__init__(ttl_s, max_entries)
-        self.since: dict[str, float] = {}
-
-    def last_use(self, prompt: Prompt, backend: str, size: int) -> float:
-        """When ``backend`` last used the prefix of ``size``; -inf when it does not hold it."""
-        for boundary in prompt.boundaries:
-            if boundary.size == size:
-                uses = self._entries.get(boundary.key, ())
-                return next((use.at for use in uses if use.owner.name == backend), -math.inf)
-        return -math.inf
-
-    def _counts(self, use: _Use, now: float) -> bool:
-        return use.at >= self.since.get(use.owner.name, -math.inf) and super()._counts(use, now)
-
-
 class PrefixMemory:
     """The pins of all backends and the reach of each one's cache. ``now`` is seconds of any steady clock."""
 
     def __init__(self, ttl_s: float, max_entries: int) -> None:
-        self._pins = _ReachingPins(ttl_s, max_entries)
+        self._pins = PinTable(ttl_s, max_entries)
         self._reach: dict[str, CacheReach] = {}
 
     def __len__(self) -> int:
@@ -81,11 +61,10 @@ class PrefixMemory:
         kept = cached is None or reach.observe(hold.depth, hold.matched, cached)
         if not kept and cached is not None:
             self._pins.drop(prompt, backend, int(cached))
-        self._pins.since[backend] = reach.horizon()
+        self._pins.evicted_before(backend, reach.horizon())
         return kept
 
     def forget(self, backend: str) -> None:
         """The backend was restarted or removed, or changed its model: its cache is empty or of another size."""
         self._pins.forget(backend)
-        self._pins.since.pop(backend, None)
         self._reach.pop(backend, None)

@@ -4,6 +4,7 @@ It follows the engines' own caches: what was used last stays longest, and of one
 others share, outlive the long ones. No clock: ``now`` is seconds of any steady clock, never going back.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
@@ -12,20 +13,29 @@ from msgspec import Struct
 
 from router_ext.model.prefix import Prompt
 
-MAX_HOLDERS: Final = 6
-"""Most backends of one entry; the one whose last use is oldest makes room. With six, 100,000 entries that share nothing
-take 58 MB (``python -m benchmarks.prefix``).
+MAX_HOLDERS: Final = 64
+"""Most backends of one entry; the one whose last use is oldest makes room. A prefix that all clients share has to be
+known wherever it is, or the few backends that are known to hold it get all the requests: with six holders in a cluster
+of 64, ten times the mean.
+"""
+
+HOLDS_PER_ENTRY: Final = 6
+"""Most holds of the table for each entry that it may have: a few entries may have many holders, not all of them. It
+bounds 100,000 entries to 58 MB (``python -m benchmarks.prefix``).
 """
 
 
 class _Owner:
-    """One life of a backend. After ``forget`` the name belongs to another owner, and entries of this one are void."""
+    """One life of a backend. After ``forget`` the name belongs to another owner, and entries of this one are void.
 
-    __slots__ = ("forgotten", "name")
+    ``since`` is the earliest use that its cache may still hold.
+    """
+
+    __slots__ = ("name", "since")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.forgotten = False
+        self.since = -math.inf
 
 
 class _Use(Struct, frozen=True, gc=False):
@@ -51,6 +61,7 @@ class PinTable:
         self._max_entries = max_entries
         self._entries: OrderedDict[bytes, _Uses] = OrderedDict()
         self._owners: dict[str, _Owner] = {}
+        self._holds = 0
 
     def __len__(self) -> int:
         """Entries in the table. Those that nothing can match any more count until they are met or pushed out."""
@@ -66,6 +77,7 @@ class PinTable:
             if uses is not before:
                 before, after = uses, self._joined(uses, use)
             self._entries[boundary.key] = after
+            self._holds += len(after) - len(uses)
             self._entries.move_to_end(boundary.key)
         self._trim(now)
 
@@ -103,7 +115,19 @@ class PinTable:
         """Forgets everything that ``backend`` holds, at once: it was restarted or removed, or changed its model."""
         owner = self._owners.pop(backend, None)
         if owner is not None:
-            owner.forgotten = True
+            owner.since = math.inf
+
+    def evicted_before(self, backend: str, at: float) -> None:
+        """What ``backend`` last used before ``at`` is out of its cache."""
+        owner = self._owners.get(backend)
+        if owner is not None:
+            owner.since = at
+
+    def last_use(self, prompt: Prompt, backend: str, size: int) -> float:
+        """When ``backend`` last served the prefix of ``size``; -inf when it does not hold it."""
+        key = next((boundary.key for boundary in prompt.boundaries if boundary.size == size), b"")
+        uses = self._entries.get(key, _NOBODY)
+        return next((use.at for use in uses if use.owner.name == backend), -math.inf)
 
     def resize(self, ttl_s: float, max_entries: int) -> None:
         """Takes over new limits; they hold for what is in the table, too."""
@@ -112,7 +136,7 @@ class PinTable:
         self._shrink()
 
     def _joined(self, uses: _Uses, use: _Use) -> _Uses:
-        others = tuple(other for other in uses if other.owner is not use.owner and not other.owner.forgotten)
+        others = tuple([other for other in uses if other.owner is not use.owner and other.at >= other.owner.since])
         return (*others[1 - MAX_HOLDERS :], use)
 
     def _living(self, key: bytes, uses: _Uses, now: float) -> _Uses:
@@ -122,13 +146,14 @@ class PinTable:
         return living
 
     def _put(self, key: bytes, uses: _Uses, left: _Uses) -> None:
+        self._holds += len(left) - len(uses)
         if left and len(left) < len(uses):
             self._entries[key] = left
         elif uses and not left:
             del self._entries[key]
 
     def _counts(self, use: _Use, now: float) -> bool:
-        return not use.owner.forgotten and now - use.at < self._ttl_s
+        return use.at >= use.owner.since and now - use.at < self._ttl_s
 
     def _trim(self, now: float) -> None:
         """Removes entries at the old end that nothing can match, then those above the limit."""
@@ -137,5 +162,7 @@ class PinTable:
         self._shrink()
 
     def _shrink(self) -> None:
-        while len(self._entries) > self._max_entries:
-            self._entries.popitem(last=False)
+        most_holds = self._max_entries * HOLDS_PER_ENTRY
+        while len(self._entries) > self._max_entries or self._holds > most_holds:
+            _, uses = self._entries.popitem(last=False)
+            self._holds -= len(uses)

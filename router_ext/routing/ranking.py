@@ -65,7 +65,7 @@ class Ranker:
         """Ranks ``states``, of which there is at least one. Among full equals the first stays first."""
         columns = [scorer.scores(states, request, affinity) for scorer in self._scorers]
         order = sorted(range(len(states)), key=list(zip(*columns, strict=True)).__getitem__)
-        pairs = [zip(repeat(name), column) for name, column in zip(self._names, columns, strict=True)]  # noqa: B905
+        pairs = [zip(repeat(name), column) for name, column in zip(self._names, columns, strict=True)]
         scores = list(zip(*pairs, strict=True))
         candidates = tuple([Candidate(states[i].backend.name, scores=scores[i]) for i in order])
         return Ranking(states[order[0]], candidates)

@@ -65,12 +65,15 @@ class CacheReach:
             del self._marks[:-1:2]
 
     def observe(self, depth: float, predicted: float, cached: float) -> bool:
-        """What the cache held of a predicted prefix that lay at ``depth``. Returns False for a prefix that was gone."""
+        """What the cache held of a predicted prefix that lay at ``depth``. Returns False for a prefix that was gone.
+
+        A cache that served a prompt is at least as large as that prompt, whatever was gone at whatever depth.
+        """
         self.reports = self.reports or cached > 0
         if not self.reports or is_hit(predicted, cached):
-            self._found(depth)
+            self._found(depth, beyond=not is_hit(cached, predicted))
             return True
-        lowered = min(depth * MARGIN, self._reach)
+        lowered = min(max(depth * MARGIN, predicted), self._reach)
         self._reach = lowered if self._reach == math.inf else max(lowered, self._reach * MARGIN)
         return False
 
@@ -78,7 +81,9 @@ class CacheReach:
         """How many marks are out of reach."""
         return bisect_right(self._marks, self._taken - self._reach, key=lambda mark: mark[1])
 
-    def _found(self, depth: float) -> None:
+    def _found(self, depth: float, *, beyond: bool) -> None:
+        """``beyond`` says that the cache held more than was predicted: perhaps what was taken to be out of reach."""
         if self._reach < math.inf:
-            grown = self._reach * GROWTH if depth > self._reach * EDGE else self._reach
+            near = beyond or depth > self._reach * EDGE
+            grown = self._reach * GROWTH if near else self._reach
             self._reach = max(depth, grown)

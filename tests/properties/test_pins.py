@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from router_ext.model.prefix import Boundary, Prompt
-from router_ext.routing.pins import MAX_HOLDERS, PinTable
+from router_ext.routing.pins import HOLDS_PER_ENTRY, MAX_HOLDERS, PinTable
 
-BACKENDS = st.sampled_from([f"b{i}" for i in range(MAX_HOLDERS + 2)])
+BACKENDS = st.sampled_from([f"b{i}" for i in range(HOLDS_PER_ENTRY)])
 
 
 def _prompt(path: str) -> Prompt:

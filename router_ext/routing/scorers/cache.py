@@ -10,6 +10,9 @@ from router_ext.model.snapshot import BackendState
 FEW: Final = 4.0
 """Requests in a backend that are no overload, however idle the others are."""
 
+PATIENCE: Final = 1.5
+"""How much queued prefill a pin outweighs, as a multiple of what it saves now: the conversation comes back."""
+
 TIE: Final = 0.05
 """Predicted times this much above the least, as a share of it, count as equal."""
 
@@ -27,9 +30,9 @@ class Pinned:
     """Backends that hold a prefix of the prompt, the longest first, unless they are overloaded.
 
     A backend is overloaded in either of two cases: it has more requests than ``FEW`` and than ``max_queue_ratio`` (≥ 1)
-    times the candidates' mean; or, where its prefill rate is learned, the prefill work queued there exceeds the mean by
-    more than what the prefix saves. Without the second test requests pile up on the backends with the long prefixes
-    while their mean grows with the pile.
+    times the candidates' mean; or, where its prefill rate is learned, more prefill work is queued there than half the
+    candidates' mean, which a less busy one would have, and ``PATIENCE`` times what the prefix saves. Without the second
+    test requests pile up on the backends with the long prefixes, and the mean grows with the pile.
     """
 
     name = "pin"
@@ -55,7 +58,7 @@ class Pinned:
 
 def _is_worth(state: BackendState, size: int, most: float, mean_queued: float) -> bool:
     prefill = state.prefill
-    return state.load <= most and (not prefill.rate or prefill.queued - mean_queued <= size)
+    return state.load <= most and (not prefill.rate or prefill.queued <= mean_queued / 2 + PATIENCE * size)
 
 
 class PredictedTtft:

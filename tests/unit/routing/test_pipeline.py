@@ -152,6 +152,39 @@ def test_an_adapter_goes_only_where_it_is_loaded() -> None:
     assert isinstance(pipeline.route(request("sql"), snapshot(_down(loaded), B)), NoChoice)
 
 
+def test_an_adapter_whose_only_owner_is_away_is_not_replaced_by_the_fallback_chain() -> None:
+    """Not under a base model; another owner in the chain does serve."""
+    pipeline = Pipeline([Rule("r", backends=("b", "a"))], ["b", "c"])
+    owner = backend("a", adapters=("sql",))
+    assert pipeline.route(request("sql"), snapshot(_down(owner), B, C)) == NoChoice(
+        "r",
+        (
+            Candidate("b", "lora", "does not have the adapter"),
+            Candidate("c", "lora", "does not have the adapter"),
+            Candidate("a", "health", "is down"),
+        ),
+        full=False,
+    )
+    other = backend("c", adapters=("sql",))
+    assert _picked(pipeline, snapshot(_down(owner), B, other), request("sql")) == ("c", "r")
+
+
+def test_an_adapter_whose_only_owner_is_full_may_be_waited_for() -> None:
+    """The refusal says so."""
+    pipeline = Pipeline([Rule("r", backends=("a",))], ["c"])
+    choice = pipeline.route(request("sql"), snapshot(_busy(backend("a", adapters=("sql",)), 64), C))
+    assert isinstance(choice, NoChoice)
+    assert choice.full
+
+
+def test_an_image_whose_only_viewer_is_away_goes_to_no_other() -> None:
+    """The fallback chain's backends do not declare that they see."""
+    pipeline = Pipeline([Rule("r", backends=("a",))], ["c"])
+    sees = backend("a", capabilities=("vision",))
+    assert isinstance(pipeline.route(request(content_type="vision"), snapshot(_down(sees), C)), NoChoice)
+    assert _picked(pipeline, snapshot(_down(sees), C)) == ("c", "r")
+
+
 def test_an_adapter_that_nobody_has_goes_to_any_available_backend() -> None:
     """Under that backend's own model name."""
     choice = _choice(RULE, snapshot(A, _down(B), C), request("no-such-adapter"))
