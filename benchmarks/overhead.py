@@ -28,7 +28,8 @@ def body(size: int, *, stream: bool = False, max_tokens: int = 4) -> bytes:
     text = "The quick brown fox jumps over the lazy dog. " * (size // turns // 45 + 1)
     messages = [{"role": "user" if i % 2 == 0 else "assistant", "content": text[: size // turns]} for i in range(turns)]
     request = {"model": "sim", "messages": messages, "max_tokens": max_tokens, "stream": stream, "ignore_eos": True}
-    return json.dumps(request).encode()
+    # Without spaces, as the openai package sends it.
+    return json.dumps(request, separators=(",", ":")).encode()
 
 
 async def cpu_per_request_ms(bench: Rig, load: Load) -> float:

@@ -121,11 +121,29 @@ def _not_json(error: orjson.JSONDecodeError) -> Rejection:
 
 
 def _places(raw: bytes) -> list[tuple[str, Span]] | None:
-    """Walks from key to key by the lengths that msgspec found; None where that cannot be trusted."""
+    """By the lengths that msgspec found; None where that cannot be trusted."""
     try:
         values = _RAW_FIELDS.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         return None
+    return _places_without_gaps(raw, values) or _places_by_walk(raw, values)
+
+
+def _places_without_gaps(raw: bytes, values: dict[str, msgspec.Raw]) -> list[tuple[str, Span]] | None:
+    """Adds the lengths up, which needs no look at the text: a body that is exactly as long as its keys, its values and
+    the marks between them has neither white space, nor escaped keys, nor a repeated key. Most clients write such.
+    """
+    places: list[tuple[str, Span]] = []
+    at = 1
+    for name, value in values.items():
+        start = at + len(name.encode()) + 3
+        at = start + len(value) + 1
+        places.append((name, Span(start, at - 1)))
+    return places if at == len(raw) else None
+
+
+def _places_by_walk(raw: bytes, values: dict[str, msgspec.Raw]) -> list[tuple[str, Span]] | None:
+    """Walks from key to key."""
     places: list[tuple[str, Span]] = []
     at = raw.index(b"{") + 1
     while key := _KEY.match(raw, at):

@@ -1,5 +1,7 @@
 """Reading the top level of a body, and where its values stand."""
 
+import json
+
 import pytest
 
 from router_ext.model.rejection import Reason, Rejection
@@ -177,3 +179,31 @@ def test_a_body_that_must_be_walked_token_by_token_is_bounded(monkeypatch: pytes
     assert _values(raw) == {"x": b"22"}
     monkeypatch.setattr(module, "MAX_SCANNED", 4)
     assert _refusal(raw).message == "The body repeats fields or nests too deeply for its size."
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"model":"evil","model":"good"}',
+        b'{"a":1,"model":"evil","b":2,"model":"good"}',
+        b'{"model":"x","mod\\u0065l":"y"}',
+        b'{"a":"","model":"evil","bb":"2","c":"3","d":"4","model":"good"}',
+    ],
+)
+def test_a_repeated_field_is_seen_in_a_body_without_white_space(raw: bytes) -> None:
+    """Adding lengths up gives another sum where a key stands twice."""
+    refusal = read_envelope(raw)
+    assert isinstance(refusal, Rejection)
+    assert (refusal.reason, refusal.param) == (Reason.DUPLICATE_FIELD, "model")
+
+
+def test_a_body_without_white_space_has_the_same_spans_as_one_with_it() -> None:
+    """Non-ASCII and empty keys count by their bytes."""
+    fields = {"": 1, "größe": [1, {"a": "}"}], "model": "m", "x": None}
+    tight = read_envelope(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode())
+    loose = read_envelope(json.dumps(fields, ensure_ascii=False, indent=2).encode())
+    assert isinstance(tight, Envelope)
+    assert isinstance(loose, Envelope)
+    for envelope in (tight, loose):
+        texts = {name: json.loads(envelope.raw[span.start : span.end]) for name, span in envelope.spans.items()}
+        assert texts == fields
