@@ -98,10 +98,6 @@ class Rig:
         times = psutil.Process(self.processor.pid).cpu_times()
         return float(times.user + times.system)
 
-    def rss_bytes(self) -> int:
-        """Resident memory of the processor."""
-        return 0 if self.processor is None else int(psutil.Process(self.processor.pid).memory_info().rss)
-
 
 @asynccontextmanager
 async def rig(decode_tps: int = 1_000_000) -> AsyncIterator[Rig]:

@@ -132,8 +132,9 @@ class Router:
     def _take_over(self, loaded: LoadedConfig) -> None:
         # First what can fail, so that a failure leaves the old configuration whole. Envoy learns of a cluster before
         # any request can be sent there: new backends start down until a probe, which goes through Envoy, has passed.
-        write_clusters(loaded.config, self._engine.config.server.envoy_dir)
-        late = restart_only(self._engine.config, loaded.config)
+        # The running Envoy reads the folder, and the sockets are those, of the configuration it was all started with.
+        write_clusters(loaded.config, self._loaded.config.server.envoy_dir)
+        late = restart_only(self._loaded.config, loaded.config)
         if late:
             self._log.warning("restart_needed", settings=late)
         self._engine.configure(loaded.config)

@@ -1,7 +1,6 @@
 """``router-ext``: the entry point of every command.
 
-Exit codes: 0 done, 1 the command found something wrong, 2 the call or the configuration is wrong, 3 something that is
-needed is missing.
+Exit codes: 0 done, 1 the command found something wrong, 2 the call or the configuration is wrong.
 """
 
 import argparse

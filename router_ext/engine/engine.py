@@ -25,7 +25,7 @@ from router_ext.model.snapshot import Health
 from router_ext.payload.inference import BodyLimits, InferenceBody, read_inference
 from router_ext.payload.prompt import PromptChain
 from router_ext.ports import Clock, Telemetry
-from router_ext.routing.pipeline import Pipeline
+from router_ext.routing.pipeline import Pipeline, upstream_model
 from router_ext.stream.effects import Plan
 from router_ext.stream.events import RequestHead
 
@@ -171,12 +171,10 @@ class Engine:
     ) -> Plan:
         """From choice to plan without an await, so that what was decided is what is counted."""
         backend = choice.backend
-        decision = self._record(request, choice.rule, backend.name, choice)
-        pin = None
-        expected = None
+        decision = self._record(request, choice)
+        pin, expected = None, None
         if chain is not None:
-            expected = self.caches.expect(chain, backend, choice.matched)
-            pin = choice.matched > 0
+            pin, expected = choice.matched > 0, self.caches.expect(chain, backend, choice.matched)
             self._telemetry.pinned(backend.name, hit=pin)
         self._begin(decision, expected)
         return forward_inference(head, body, decision, backend, self.config.server.default_timeout_s, pin=pin)
@@ -187,10 +185,10 @@ class Engine:
             return answer
         backend = self._now.pipeline.first_available(self.pool.snapshot())
         request = InferenceRequest(head.path[:MAX_PATH], Caller())
-        choice = NoChoice(OTHER_RULE, (), full=False)
         if backend is None:
-            return self._refuse(Caller(), _no_backend(choice), request, choice)
-        decision = self._record(request, OTHER_RULE, backend.name, choice)
+            nobody = NoChoice(OTHER_RULE, (), full=False)
+            return self._refuse(Caller(), _no_backend(nobody), request, nobody)
+        decision = self._record(request, Choice(backend, OTHER_RULE, "", ()))
         self._begin(decision)
         return forward_other(head, decision, backend)
 
@@ -210,25 +208,19 @@ class Engine:
     ) -> Plan:
         self._telemetry.refused(caller, rejection)
         if request is not None and choice is not None:
-            self._record(request, choice.rule, "", choice, rejection.reason.value)
+            self._record(request, choice, rejection.reason.value)
         return refusal(rejection)
 
-    def _record(
-        self,
-        request: InferenceRequest,
-        rule: str,
-        backend: str,
-        choice: Choice | NoChoice,
-        rejection: str = "",
-    ) -> Decision:
+    def _record(self, request: InferenceRequest, choice: Choice | NoChoice, rejection: str = "") -> Decision:
         self._count += 1
+        chosen = choice if isinstance(choice, Choice) else None
         decision = Decision(
             id=f"{self._prefix}-{self._count:x}",
             time_s=self._clock.wall(),
             request=request,
-            rule=rule,
-            backend=backend,
-            upstream_model=choice.upstream_model if isinstance(choice, Choice) else "",
+            rule=choice.rule,
+            backend=chosen.backend.name if chosen else "",
+            upstream_model=chosen.upstream_model if chosen else "",
             candidates=choice.candidates,
             rejection=rejection,
         )
@@ -245,9 +237,9 @@ class Engine:
         now = self._clock.monotonic()
         exchange.first_token_at = now
         if exchange.expected is not None:
-            exchange.slot.prefill.first_token(decision_id, now)
-            exchange.slot.refresh()
-            self.caches.warmed(exchange.expected, exchange.slot.state.backend, now)
+            exchange.slot.first_token(decision_id, now)
+            if self._is_current(exchange):
+                self.caches.warmed(exchange.expected, exchange.slot.state.backend, now)
 
     def settle(self, record: AccessRecord) -> None:
         """An access log entry: ends the exchange it belongs to, or counts a request that Envoy served alone."""
@@ -271,15 +263,22 @@ class Engine:
         """What the request did to its backend's cache, and what the engine says it found there."""
         now, backend = self._clock.monotonic(), exchange.slot.state.backend
         prefilled = None
-        if succeeded(record):
+        if succeeded(record) and self._is_current(exchange):
             # The report first: a prediction that was wrong drops the old pin, not the one of this request.
             report = self.caches.settled(expected, backend, record.usage, now)
             self.caches.warmed(expected, backend, now)
             if report is not None:
                 prefilled = expected.chain.prompt.size - report.cached
                 self._telemetry.cache_reported(backend.name, report.predicted_tokens, report.cached_tokens)
-        exchange.slot.prefill.end(exchange.decision.id, now, prefilled)
-        exchange.slot.refresh()
+        exchange.slot.end_prefill(exchange.decision.id, now, prefilled)
+
+    def _is_current(self, exchange: OpenExchange) -> bool:
+        """False when the backend was removed, moved, or given another model since: its cache is not the one that the
+        request went to.
+        """
+        backend, decision = exchange.slot.state.backend, exchange.decision
+        still_there = self.pool.get(backend.name) is exchange.slot
+        return still_there and decision.upstream_model == upstream_model(backend, decision.request.model)
 
     def reconcile(self, active_by_cluster: Mapping[str, int]) -> None:
         """Compares with the requests that Envoy has open by cluster, and gives up those whose log entries got lost.
@@ -295,7 +294,7 @@ class Engine:
             surplus = self.exchanges.count(cluster) - active_by_cluster.get(cluster, 0)
             lost = self._leaks.setdefault(cluster, LeakMeter()).observe(surplus, rate)
             for exchange in self.exchanges.give_up(cluster, lost) if lost else ():
-                exchange.slot.prefill.end(exchange.decision.id, now)
+                exchange.slot.end_prefill(exchange.decision.id, now)
                 self._telemetry.lost(exchange.decision)
         self._wake_waiters()
 

@@ -20,7 +20,7 @@ class Slot:
     def __init__(self, backend: Backend) -> None:
         self.answered_at = -math.inf
         self.queue = LoadHistory()
-        self.prefill = PrefillQueue()
+        self._prefill = PrefillQueue()
         self.predicted_ttft_s: float | None = None
         self._in_flight_at_scrape = 0
         self._reading: QueueReading | None = None
@@ -66,19 +66,26 @@ class Slot:
 
     def restarted(self) -> None:
         """The backend started anew: what was learned of it, and what it had to do, is void."""
-        self.prefill = PrefillQueue()
+        self._prefill = PrefillQueue()
         self.predicted_ttft_s = None
         self._put()
 
     def begin_prefill(self, name: str, missing: int, now: float, *, shows_first_token: bool) -> None:
         """Request ``name`` is sent, of whose prompt the cache lacks ``missing``."""
-        rate = self.prefill.state.rate
-        if rate:
-            self.predicted_ttft_s = self.prefill.state.wait_s(now, rate) + missing / rate
-        self.prefill.begin(name, missing, now, shows_first_token=shows_first_token)
+        work = self._prefill.state
+        if work.rate:
+            self.predicted_ttft_s = work.wait_s(now, work.rate) + missing / work.rate
+        self._prefill.begin(name, missing, now, shows_first_token=shows_first_token)
+        self._put()
 
-    def refresh(self) -> None:
-        """Call it after a change of ``prefill``."""
+    def first_token(self, name: str, now: float) -> None:
+        """The first token of request ``name`` passed."""
+        self._prefill.first_token(name, now)
+        self._put()
+
+    def end_prefill(self, name: str, now: float, prefilled: float | None = None) -> None:
+        """Request ``name`` ended; ``prefilled`` is what the engine says it computed, None when it does not say."""
+        self._prefill.end(name, now, prefilled)
         self._put()
 
     def _put(
@@ -91,7 +98,7 @@ class Slot:
             old.health if health is None else health,
             own,
             effective_load(self._reading, own, self._in_flight_at_scrape) - own,
-            self.prefill.state,
+            self._prefill.state,
         )
         self._shown[self._state.backend.name] = self._state
 

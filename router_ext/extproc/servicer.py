@@ -29,7 +29,7 @@ class ExternalProcessor(pb_grpc.ExternalProcessorServicer):  # type: ignore[misc
 
 
 class _Stream:
-    """The loop of one stream, with the time that it spends outside of waiting."""
+    """The loop of one stream, with the time for which it let Envoy wait."""
 
     def __init__(self, engine: Engine, telemetry: Telemetry, context: Context) -> None:
         self._engine = engine

@@ -59,11 +59,6 @@ class BackendState(Struct, frozen=True):
     prefill: Prefill = IDLE
 
     @property
-    def has_room(self) -> bool:
-        """True while another request stays within ``max_concurrent``."""
-        return self.in_flight < self.backend.max_concurrent
-
-    @property
     def load(self) -> float:
         """Requests in the backend, whoever sent them."""
         return self.in_flight + self.elsewhere

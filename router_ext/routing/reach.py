@@ -34,17 +34,12 @@ def is_hit(predicted: float, cached: float) -> bool:
 
 
 class CacheReach:
-    """The reach of one backend's cache. ``now`` is seconds of any steady clock.
-
-    Engines that do not report cached tokens look as if they had none: nothing is learned before the first report
-    above 0.
-    """
+    """The reach of one backend's cache. ``now`` is seconds of any steady clock."""
 
     def __init__(self) -> None:
         self._reach = math.inf
         self._taken = 0.0
         self._marks: list[tuple[float, float]] = []
-        self.reports = False
 
     def depth(self, used_at: float) -> float:
         """What the backend prefilled since ``used_at``, rounded down to the marks."""
@@ -69,8 +64,7 @@ class CacheReach:
 
         A cache that served a prompt is at least as large as that prompt, whatever was gone at whatever depth.
         """
-        self.reports = self.reports or cached > 0
-        if not self.reports or is_hit(predicted, cached):
+        if is_hit(predicted, cached):
             self._found(depth, beyond=not is_hit(cached, predicted))
             return True
         lowered = min(max(depth * MARGIN, predicted), self._reach)

@@ -1,7 +1,6 @@
 """Health probes: one loop a backend, through the egress listener."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Final, Protocol
 
 from router_ext.dispatch.egress import EgressAnswer, EgressUnavailableError
@@ -86,8 +85,3 @@ class HealthChecks:
         except EgressUnavailableError:
             return None
         return ProbeResult.UNREACHABLE if answer.unreachable else result_of_status(answer.status)
-
-
-def health_summary(engine: Engine) -> Mapping[str, str]:
-    """The health of every backend by name."""
-    return {name: state.health.value for name, state in engine.pool.snapshot().items()}

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -75,6 +75,21 @@ async def test_bad_files_change_nothing_and_a_good_one_takes_over_whole(running:
     assert running.log_events("config_refused")
 
 
+async def test_a_setting_that_needs_a_restart_is_said_and_changes_nothing_else(running: Stack) -> None:
+    """Another ``envoy_dir``: the running Envoy still reads the old one, and still learns of new backends there."""
+    running.write_config(ONE)
+    await _until(lambda: running.metric("kronaxis_router_backend_healthy", backend="b") == 0, "b to be gone")
+    running.write_config(ONE)
+    running.config.write_text(running.config.read_text().replace('/envoy"', '/another"'))
+    await _until(lambda: bool(running.log_events("restart_needed")), "the hint")
+    running.write_config(TWO)
+    running.config.write_text(running.config.read_text().replace('/envoy"', '/another"'))
+    await _until(lambda: running.metric("kronaxis_router_backend_healthy", backend="b") == 1, "b to be up")
+    assert await backends_used(running, 2, **{"x-kronaxis-service": "s"}) == {"b"}
+    assert running.log_events("restart_needed")[0]["settings"] == ["envoy_dir"]
+    running.write_config(TWO)
+
+
 async def test_a_backend_that_is_removed_finishes_its_requests(running: Stack) -> None:
     """A stream that runs on a backend when it leaves the configuration ends whole."""
     running.write_config(TWO)
@@ -136,6 +151,5 @@ def test_no_file_and_no_log_holds_a_key(tmp_path: Path) -> None:
             assert not re.search(rb"sk-very-secret", path.read_bytes()), path
 
 
-async def _until(condition: object, what: str, deadline_s: float = 10.0) -> None:
-    assert callable(condition)
+async def _until(condition: Callable[[], bool], what: str, deadline_s: float = 10.0) -> None:
     await asyncio.to_thread(wait_until, condition, what, deadline_s)

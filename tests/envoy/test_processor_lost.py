@@ -86,7 +86,6 @@ async def test_a_stalled_processor_costs_time_and_no_request(running: Stack) -> 
     running.router.send(signal.SIGCONT)
     running.await_routed()
     wait_until(lambda: running.in_flight() == 0, "no request in flight", 20.0)
-    assert running.metric("kronaxis_router_bypassed_total") >= 0
 
 
 async def test_requests_without_the_router_are_counted(running: Stack) -> None:

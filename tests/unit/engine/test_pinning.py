@@ -7,7 +7,7 @@ import orjson
 from router_ext.config.sections import KvPinning, RouterConfig, Server
 from router_ext.health.load import QueueReading
 from router_ext.model.affinity import Balancing
-from router_ext.model.backend import Backend, BackendType
+from router_ext.model.backend import Backend, BackendType, Endpoint
 from router_ext.model.outcome import Usage
 from router_ext.model.snapshot import Health
 from tests.fakes.domain import backend, head, record, router
@@ -17,7 +17,7 @@ DOCUMENT = "All work and no play makes a dull router. " * 300
 """12,600 bytes: six whole blocks."""
 
 
-def rig(*backends: Backend, balancing: Balancing = Balancing.PIN, queue_aware: bool = True) -> EngineRig:
+def rig(*backends: Backend, balancing: Balancing = Balancing.PIN) -> EngineRig:
     """An engine that pins, over two backends of one model unless others are given."""
     return EngineRig(pinning(*(backends or (backend("a"), backend("b", model="m-a"))), balancing=balancing))
 
@@ -54,9 +54,10 @@ def test_the_second_turn_goes_where_the_first_one_went() -> None:
     run = rig()
     first, pin = serve(run, chat(DOCUMENT))
     assert pin == "MISS"
-    for turn in range(2, 6):
-        body = chat(*[DOCUMENT, "answer", "more"][: 2 * turn - 1], *(["x"] * turn))
-        assert serve(run, body) == (first, "HIT")
+    turns = [DOCUMENT]
+    for number in range(2, 6):
+        turns += [f"answer {number}", f"question {number}"]
+        assert serve(run, chat(*turns)) == (first, "HIT")
 
 
 def test_without_pinning_there_is_no_header() -> None:
@@ -154,17 +155,47 @@ def test_load_beyond_the_router_counts_and_an_unknown_one_does_not() -> None:
     assert send(run, chat("x", "y", "z"))[1] == "a"
 
 
-def test_a_predicted_hit_that_was_none_drops_the_pin_and_both_are_counted() -> None:
-    """The engine reports 0 cached tokens of a prompt that was expected there."""
+def test_the_predicted_and_the_reported_part_of_a_prompt_are_both_counted() -> None:
+    """A miss that was expected, then a hit that the engine did not have, in its own tokens."""
     run = rig(backend("a"))
-    tokens = Usage(3000, 5, 0)
-    serve(run, chat(DOCUMENT), usage=tokens)
-    for _ in range(40):
-        serve(run, chat(DOCUMENT, "a", "b"), usage=tokens)
-    reports = run.telemetry.cache_reports
-    assert len(reports) == 41
-    assert all(cached == 0 for _, _, cached in reports)
-    assert any(predicted > 2500 for _, predicted, _ in reports)
+    serve(run, chat(DOCUMENT), usage=Usage(3000, 5, 0))
+    assert serve(run, chat(DOCUMENT, "a", "b"), usage=Usage(3000, 5, 0))[1] == "HIT"
+    assert run.telemetry.cache_reports[0] == ("a", 0, 0)
+    name, predicted, cached = run.telemetry.cache_reports[1]
+    assert (name, cached) == ("a", 0)
+    assert 2900 < predicted <= 3000
+
+
+def test_an_engine_that_reports_nothing_is_not_counted() -> None:
+    """No figure is no zero."""
+    run = rig(backend("a"))
+    serve(run, chat(DOCUMENT), usage=Usage(3000, 5))
+    assert run.telemetry.cache_reports == []
+
+
+def test_a_request_that_ends_after_its_backend_moved_leaves_no_pin() -> None:
+    """Under its name stands another address, or another model: that cache never saw the prompt."""
+    elsewhere = backend("a", endpoint=Endpoint("http", "elsewhere", 8000))
+    for replacement in (elsewhere, backend("a", model="m-b")):
+        run = rig(backend("a"))
+        decision_id, _, _ = send(run, chat(DOCUMENT, stream=True))
+        run.engine.configure(pinning(replacement))
+        run.heal()
+        run.engine.first_token(decision_id)
+        run.engine.settle(record(decision_id))
+        assert serve(run, chat(DOCUMENT, "a", "b"))[1] == "MISS"
+
+
+def test_an_exchange_whose_log_entry_is_lost_leaves_no_prefill_work() -> None:
+    """What routing sees is what is left after the exchange was given up."""
+    run = rig(backend("a"))
+    send(run, chat(DOCUMENT, stream=True))
+    assert run.engine.pool.snapshot()["a"].prefill.queued > 12_000
+    for _ in range(10):
+        run.clock.advance(1.0)
+        run.engine.reconcile({"backend-a": 0})
+    state = run.engine.pool.snapshot()["a"]
+    assert (state.in_flight, state.prefill.queued) == (0, 0)
 
 
 def test_a_burst_of_first_turns_does_not_land_on_one_backend() -> None:
@@ -190,8 +221,8 @@ def test_predicted_ttft_learns_and_every_count_ends_at_zero() -> None:
     assert serve(run, chat("11 " + DOCUMENT, "a", "b"))[1] == "HIT"
 
 
-def test_hints_of_the_policy_change_with_the_configuration() -> None:
-    """Pinning can be switched off at run time: no header any more, and back on."""
+def test_pinning_can_be_switched_off_at_run_time() -> None:
+    """No header any more."""
     run = rig()
     serve(run, chat(DOCUMENT))
     run.engine.configure(router(backend("a"), backend("b", model="m-a")))

@@ -45,12 +45,11 @@ def test_a_predicted_hit_that_was_none_drops_the_pin() -> None:
 
 
 def test_without_a_report_the_pin_stays() -> None:
-    """And so it does for an engine that has reported 0 for everything so far."""
-    for cached in (None, 0.0):
-        memory = _memory()
-        _serve(memory, "abc", "x", 1.0, cached)
-        assert _serve(memory, "abcd", "x", 2.0, cached)
-        assert memory.match(_prompt("abcd"), 3.0) == {"x": 4 * BIG}
+    """An engine that says nothing is taken at the table's word."""
+    memory = _memory()
+    _serve(memory, "abc", "x", 1.0, None)
+    assert _serve(memory, "abcd", "x", 2.0, None)
+    assert memory.match(_prompt("abcd"), 3.0) == {"x": 4 * BIG}
 
 
 def test_prompts_beyond_the_learned_reach_do_not_match() -> None:
