@@ -21,6 +21,7 @@ from typing import Any, Final
 import aiohttp
 
 from benchmarks.load import quantile
+from benchmarks.rig import SERVER
 from router_ext.demo.child import Child, free_port
 from router_ext.envoygen.binary import find_envoy
 
@@ -35,15 +36,9 @@ _PYTHON: Final = sys.executable
 _ROUTER_EXT: Final = (_PYTHON, "-m", "router_ext.cli.main")
 _VLLM_VENV: Final = Path(".venv-vllm")
 
-CONFIG: Final = """\
-server:
-  port: {port}
-  egress_port: {egress}
-  admin_port: {admin}
-  envoy_admin_port: {envoy_admin}
-  processor_address: "unix:{folder}/p.sock"
-  envoy_dir: "{folder}/envoy"
-  health_check_interval: 5s
+CONFIG: Final = (
+    SERVER
+    + """\
   kv_pinning: {{enabled: true}}
   queue_aware_routing: true
   balancing: {balancing}
@@ -52,6 +47,7 @@ backends:
   - {{name: b, url: "http://127.0.0.1:{b}", type: {type}, model_name: smollm2, max_concurrent: 64}}
 defaults: {{fallback_chain: [a, b]}}
 """
+)
 
 
 @dataclass(frozen=True, slots=True)

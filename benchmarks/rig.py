@@ -18,7 +18,7 @@ from router_ext.envoygen.binary import find_envoy
 _PYTHON: Final = sys.executable
 _ROUTER_EXT: Final = (_PYTHON, "-m", "router_ext.cli.main")
 
-CONFIG: Final = """\
+SERVER: Final = """\
 server:
   port: {port}
   egress_port: {egress}
@@ -27,6 +27,12 @@ server:
   processor_address: "unix:{folder}/p.sock"
   envoy_dir: "{folder}/envoy"
   health_check_interval: 5s
+"""
+"""The ``server`` section of every benchmark; what follows it is the benchmark's own."""
+
+CONFIG: Final = (
+    SERVER
+    + """\
 backends:
   - {{name: sim, url: "http://127.0.0.1:{backend}", type: vllm, model_name: sim, max_concurrent: 10000}}
   - {{name: other, url: "http://127.0.0.1:{backend}", type: vllm, model_name: sim, max_concurrent: 10000}}
@@ -36,6 +42,7 @@ rules:
   - {{name: all, priority: 10, match: {{model: "sim*"}}, backends: [sim, other], max_cost_1m: 5}}
 defaults: {{fallback_chain: [sim]}}
 """
+)
 
 
 @dataclass(slots=True)
