@@ -23,7 +23,8 @@ class Choice(Struct, frozen=True):
     """A request that can be served: the backend, the rule that allowed it and the model name to send.
 
     ``matched`` is the size of the prompt's prefix that the backend is expected to hold, in the unit of
-    ``Prompt.size``: above 0 it is a KV pin hit.
+    ``Prompt.size``: above 0 it is a KV pin hit. ``sla_missed`` is true when every backend that could serve was too slow
+    for the rule's ``max_ttft_ms``, so that the fallback chain was used without that limit.
     """
 
     backend: Backend
@@ -31,21 +32,28 @@ class Choice(Struct, frozen=True):
     upstream_model: str
     candidates: tuple[Candidate, ...]
     matched: int = 0
+    sla_missed: bool = False
 
 
 class NoChoice(Struct, frozen=True):
     """A request that no backend can serve now.
 
     ``full`` is true when a backend would do but for its ``max_concurrent``, so that a short wait may help.
+    ``paused_until`` (monotonic seconds) is the earliest time at which a backend that would do ends its pause, None when
+    none is paused.
     """
 
     rule: str
     candidates: tuple[Candidate, ...]
     full: bool
+    paused_until: float | None = None
 
 
 class Decision(Struct, frozen=True):
-    """The record of one decision. ``time_s`` is seconds since the epoch; ``backend`` is "" for a refused request."""
+    """The record of one decision. ``time_s`` is seconds since the epoch; ``backend`` is "" for a refused request.
+
+    A request that fails over has one record an attempt, all with the same ``id``; ``attempt`` counts from 1.
+    """
 
     id: str
     time_s: float
@@ -55,3 +63,4 @@ class Decision(Struct, frozen=True):
     upstream_model: str
     candidates: tuple[Candidate, ...]
     rejection: str = ""
+    attempt: int = 1

@@ -1,5 +1,7 @@
 """How an exchange ended, as Envoy's access log tells it."""
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 
@@ -12,6 +14,19 @@ class Usage(Struct, frozen=True):
     cached_tokens: int | None = None
 
 
+class StreamEnd(StrEnum):
+    """How a streamed answer ended, by its own words."""
+
+    UNKNOWN = ""
+    """Not a stream, or nobody looked."""
+    WHOLE = "whole"
+    """It said that it is complete."""
+    ERROR = "error"
+    """It held an error event."""
+    TRUNCATED = "truncated"
+    """It ended in order, as HTTP sees it, without a last word."""
+
+
 class AccessRecord(Struct, frozen=True):
     """One access log entry.
 
@@ -19,7 +34,7 @@ class AccessRecord(Struct, frozen=True):
     ``details`` says what made the response, ``upstream_reached`` that a backend was connected to.
     ``flags`` are Envoy's response flags (``UF``, ``UC``, ``DC`` …). Both times start with the first byte received:
     ``duration_s`` ends with the last byte sent, ``last_upstream_byte_s`` with the last byte that the backend sent (None
-    when it sent none).
+    when it sent none). ``stream_end`` is what Envoy saw of a streamed answer's end.
     """
 
     decision_id: str
@@ -34,3 +49,4 @@ class AccessRecord(Struct, frozen=True):
     request_bytes: int
     response_bytes: int
     usage: Usage | None
+    stream_end: StreamEnd = StreamEnd.UNKNOWN

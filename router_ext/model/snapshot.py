@@ -45,11 +45,28 @@ class Prefill(Struct, frozen=True, gc=False):
 IDLE: Final = Prefill()
 
 
+class TtftStats(Struct, frozen=True, gc=False):
+    """Times to the first token of one backend, over its last 100 requests.
+
+    ``samples`` (≥ 0) counts them, ``newest_at`` (monotonic seconds) is the time of the last one. The percentiles, in
+    milliseconds, mean nothing without samples.
+    """
+
+    samples: int = 0
+    newest_at: float = -math.inf
+    p50_ms: float = 0.0
+    p95_ms: float = 0.0
+
+
+NO_SAMPLES: Final = TtftStats()
+
+
 class BackendState(Struct, frozen=True):
     """One backend at one instant.
 
     ``in_flight`` (≥ 0) counts this router's own requests, ``elsewhere`` (≥ 0) those that the backend says it has beside
-    them: 0 when it does not say.
+    them: 0 when it does not say. ``tripped`` is true while its circuit breaker is open; it is then down as well.
+    ``paused_until`` (monotonic seconds) is when a backend that asked for a pause takes requests again.
     """
 
     backend: Backend
@@ -57,6 +74,9 @@ class BackendState(Struct, frozen=True):
     in_flight: int = 0
     elsewhere: float = 0.0
     prefill: Prefill = IDLE
+    tripped: bool = False
+    paused_until: float = -math.inf
+    ttft: TtftStats = NO_SAMPLES
 
     @property
     def load(self) -> float:

@@ -8,8 +8,15 @@ from router_ext.model.snapshot import Snapshot
 
 
 class Asked(Struct, frozen=True):
-    """Everything that a decision depends on beside the configuration."""
+    """Everything that a decision depends on beside the configuration.
+
+    ``now`` is in monotonic seconds. ``draw`` (0 ≤ x < 1) is a number drawn for this request: it decides whether the
+    request tries out a slow backend. ``tried`` names the backends that have already failed it.
+    """
 
     request: InferenceRequest
     snapshot: Snapshot
     affinity: Affinity
+    now: float = 0.0
+    draw: float = 1.0
+    tried: frozenset[str] = frozenset()
