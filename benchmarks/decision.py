@@ -14,7 +14,9 @@ from router_ext.model.decision import Choice
 from router_ext.model.request import Api, Caller, InferenceRequest
 from router_ext.model.rule import Match, Rule
 from router_ext.model.snapshot import BackendState, Health, Prefill, Snapshot
+from router_ext.routing.asked import Asked
 from router_ext.routing.pipeline import Pipeline
+from router_ext.routing.scorers import NO_AFFINITY
 
 SIZES: Final = (2, 8, 64)
 ROUNDS: Final = 5
@@ -50,14 +52,14 @@ def measure(count: int) -> dict[str, float]:
     names = tuple(states)
     rules = [Rule("other", 9, Match(service="bank")), Rule("all", 1, Match(model="m"), names, max_cost_1m=9.0)]
 
-    def one(pipeline: Pipeline, given: Affinity | None) -> float:
-        if not isinstance(pipeline.route(_REQUEST, states, given), Choice):
+    def one(pipeline: Pipeline, given: Affinity = NO_AFFINITY) -> float:
+        if not isinstance(pipeline.route(Asked(_REQUEST, states, given, 101.0)), Choice):
             raise RuntimeError("refused")
-        return round(microseconds(lambda: pipeline.route(_REQUEST, states, given)), 1)
+        return round(microseconds(lambda: pipeline.route(Asked(_REQUEST, states, given, 101.0))), 1)
 
     return {
-        "order": one(Pipeline(rules, names), None),
-        "queue_aware": one(Pipeline(rules, names, queue_aware=True), None),
+        "order": one(Pipeline(rules, names)),
+        "queue_aware": one(Pipeline(rules, names, queue_aware=True)),
         "pin": one(Pipeline(rules, names, queue_aware=True), known),
         "predicted_ttft": one(Pipeline(rules, names, balancing=Balancing.PREDICTED_TTFT), known),
     }

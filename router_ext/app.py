@@ -52,7 +52,9 @@ class Router:
         self._log = get_logger()
         self._metrics = Metrics(_registry())
         self._recorder = Recorder(self._metrics, self._log, self._clock.wall, config.named_services)
-        self._engine = Engine(config, self._recorder, self._clock, id_prefix=secrets.token_hex(4))
+        self._egress = EgressClient(config.server.egress_port)
+        prefix = secrets.token_hex(4)
+        self._engine = Engine(config, self._recorder, self._clock, self._egress, id_prefix=prefix)
         self._metrics.registry.register(
             BackendCollector(self._engine.pool.slots, lambda: len(self._engine.caches), self._clock.monotonic)
         )
@@ -65,7 +67,7 @@ class Router:
         admin = AdminServer(self._admin_app(), config.server.admin_host, config.server.admin_port)
         processor = ProcessorServer(self._engine, self._recorder, config.server.processor_address)
         await processor.start()
-        async with EgressClient(config.server.egress_port) as egress, _background(self._recorder) as background:
+        async with self._egress as egress, _background(self._recorder) as background:
             checks = HealthChecks(self._engine, egress, self._clock, self._recorder)
             background("probes", checks.run)
             queues = QueueScraper(lambda: self._engine.config, egress, self._clock, self._engine)

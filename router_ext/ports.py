@@ -1,9 +1,13 @@
 """What the engine needs from the outside, as Protocols. The shell provides them; tests bring their own."""
 
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from router_ext.model.backend import Backend
 from router_ext.model.decision import Decision
-from router_ext.model.outcome import AccessRecord
+from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.snapshot import Health
@@ -21,6 +25,66 @@ class Clock(Protocol):
         ...
 
 
+class UnreachableError(Exception):
+    """No answer began: the backend, or Envoy on the way to it, could not be reached or closed the connection."""
+
+
+class CutError(Exception):
+    """An answer broke off before its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request that the router makes itself.
+
+    ``target`` is the path (with query) at the backend. ``headers`` are lower case and hold what the backend is to see
+    beside the host and the length; ``request_id`` names the attempt in Envoy's access log.
+    """
+
+    backend: Backend
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes = field(repr=False)
+    request_id: str
+
+
+class UpstreamAnswer(Protocol):
+    """A backend's answer whose headers have come. ``headers`` are lower case, without those of the connection."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status; Envoy's own when it could not reach the backend."""
+        ...
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Names and values in the order in which they came."""
+        ...
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Envoy's response flags; none for an answer of the backend itself."""
+        ...
+
+    def header(self, name: str) -> str:
+        """The first value of a header, "" when it is missing."""
+        ...
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it comes. Raises CutError when it breaks off."""
+        ...
+
+
+class Dispatcher(Protocol):
+    """Sends requests to backends."""
+
+    def post(self, call: Call) -> AbstractAsyncContextManager[UpstreamAnswer]:
+        """Enters when the answer's headers have come; leaving closes the connection of an answer that is not at its
+        end. Raises UnreachableError. Has no time limit of its own.
+        """
+        ...
+
+
 class Telemetry(Protocol):
     """What happened, for metrics and logs. Every call is cheap and never raises."""
 
@@ -28,8 +92,28 @@ class Telemetry(Protocol):
         """A request was given to a backend."""
         ...
 
-    def settled(self, decision: Decision, record: AccessRecord, ttft_s: float | None) -> None:
-        """An exchange ended; called once for each decision that routed a request."""
+    def settled(self, decision: Decision, outcome: Outcome) -> None:
+        """A request ended; called once for each that was routed, with the decision of its last attempt."""
+        ...
+
+    def failed_over(self, decision: Decision, to: str, reason: str) -> None:
+        """The attempt of ``decision`` failed, and the request goes to the backend ``to`` instead."""
+        ...
+
+    def retry_budget_exhausted(self, decision: Decision) -> None:
+        """A failed attempt was not followed by another, since too many requests are being retried."""
+        ...
+
+    def circuit_changed(self, backend: str, *, is_open: bool) -> None:
+        """A circuit breaker opened or closed."""
+        ...
+
+    def paused(self, backend: str, seconds: float) -> None:
+        """A backend asked to be left alone for so long."""
+        ...
+
+    def sla_filtered(self, rule: str, backends: tuple[str, ...], *, missed: bool) -> None:
+        """Backends were left out as too slow for a rule; ``missed``: all of them were, and the limit was given up."""
         ...
 
     def pinned(self, backend: str, *, hit: bool) -> None:

@@ -11,6 +11,7 @@ from router_ext.model.backend import Backend, BackendType, Endpoint
 from router_ext.model.decision import Choice
 from router_ext.model.request import Api, Caller, InferenceRequest
 from router_ext.model.snapshot import BackendState, Health
+from router_ext.routing.asked import Asked
 from router_ext.routing.memory import Hold, PrefixMemory
 from router_ext.routing.pipeline import Pipeline
 
@@ -56,7 +57,7 @@ class CorePolicy:
         """Routes, and counts the request at once."""
         prompt = turn.prompt
         affinity = Affinity(prompt.size, self._memory.match(prompt, now), number, now)
-        choice = self._pipeline.route(_REQUEST, self._snapshot, affinity)
+        choice = self._pipeline.route(Asked(_REQUEST, self._snapshot, affinity, now))
         if not isinstance(choice, Choice):
             raise RuntimeError(f"request {number} was refused")
         slot = self._slots[choice.backend.name]

@@ -6,7 +6,7 @@ from router_ext.config import names
 from router_ext.config.backends import MAX_PRICE_1M
 from router_ext.config.document import Mapping, Scalar
 from router_ext.config.reading import Reading
-from router_ext.config.scalars import INT_MAX, boolean, choice, integer, local_path, number
+from router_ext.config.scalars import INT_MAX, boolean, choice, duration, integer, local_path, number
 from router_ext.config.section import Field, Items, Keyed, Section, Values, below
 from router_ext.config.sections import AbTest, Budget, Defaults, DpoExport, QualityChecks, QualityGate
 from router_ext.model.request import TEXT, VISION
@@ -15,6 +15,8 @@ from router_ext.model.rule import Match, Rule
 DOWNGRADE: Final = "downgrade"
 _MAX_DOLLARS: Final = 1e9
 _MAX_FILE_MB: Final = 1_000_000
+_MAX_ATTEMPTS: Final = 10
+_MAX_FIRST_TOKEN_S: Final = 3600.0
 
 MATCH: Final = Section(
     Match,
@@ -44,7 +46,16 @@ RULE: Final = Section(
 
 DEFAULTS: Final = Section(
     Defaults,
-    (Field("fallback_chain", Items(names.BACKEND_REF), "Backends in order where no rule applies; all by default."),),
+    (
+        Field("fallback_chain", Items(names.BACKEND_REF), "Backends in order where no rule applies; all by default."),
+        Field("max_attempts", integer(1, _MAX_ATTEMPTS), "Most backends that one request is sent to."),
+        Field(
+            "first_token_timeout",
+            duration(_MAX_FIRST_TOKEN_S),
+            "Longest silence of a stream before its first token; then another backend is asked.",
+            "first_token_timeout_s",
+        ),
+    ),
 )
 
 

@@ -90,9 +90,16 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """``defaults``: what applies where no rule does. ``fallback_chain`` holds backend names in order."""
+    """``defaults``: what applies where no rule does.
+
+    ``fallback_chain`` holds backend names in order. ``max_attempts`` (≥ 1) bounds the backends that one request is sent
+    to. ``first_token_timeout_s`` is how long a stream may be silent before its first token; None means no limit, and
+    then an answer that has begun is not watched.
+    """
 
     fallback_chain: tuple[str, ...] = ()
+    max_attempts: int = 3
+    first_token_timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from urllib.parse import unquote
 import orjson
 
 from router_ext.config.sections import RouterConfig
-from router_ext.model.rejection import Rejection
+from router_ext.health.failures import FIRST_TOKEN_TIMEOUT, TIMEOUT
+from router_ext.model.rejection import Reason, Rejection
 from router_ext.stream.effects import Answer
 
 _JSON: Final = ("content-type", "application/json")
@@ -20,6 +21,33 @@ def refusal(rejection: Rejection) -> Answer:
     if rejection.retry_after_s is not None:
         headers.append(("retry-after", str(rejection.retry_after_s)))
     return Answer(rejection.status, tuple(headers), orjson.dumps(rejection.body()))
+
+
+BROKEN_STREAM: Final = (
+    b"event: error\ndata: "
+    + orjson.dumps(
+        {
+            "type": "error",
+            "error": {
+                "message": "The backend ended the stream early.",
+                "type": "api_error",
+                "param": None,
+                "code": "stream_truncated",
+            },
+        }
+    )
+    + b"\n\ndata: [DONE]\n\n"
+)
+"""The last events of a stream that broke. Clients of every API take them for an error: those of the chat, completions
+and responses APIs look for ``error`` in the data, those of the messages API at the event's name.
+"""
+
+
+def nothing_said(failure: str) -> Answer:
+    """The answer where no backend brought one."""
+    if failure in (TIMEOUT, FIRST_TOKEN_TIMEOUT):
+        return refusal(Rejection(Reason.UPSTREAM_TIMEOUT, "The request timed out."))
+    return refusal(Rejection(Reason.UPSTREAM_UNAVAILABLE, "No backend could answer.", retry_after_s=1))
 
 
 class ModelList:

@@ -1,41 +1,44 @@
 """Routing of live requests, from the question of a stream to the entry in the access log."""
 
 import asyncio
-from collections import deque
-from collections.abc import Mapping
+import math
+import random
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.answers import ModelList, refusal
+from router_ext.engine.attempts import AttemptEnd, Attempts
 from router_ext.engine.caches import Caches, Expected
 from router_ext.engine.caller import read_caller
-from router_ext.engine.exchanges import OpenExchange, OpenExchanges
-from router_ext.engine.forwarding import forward_inference, forward_other
+from router_ext.engine.decider import Decider
+from router_ext.engine.exchanges import KeptRequest, OpenExchange, OpenExchanges
+from router_ext.engine.failover import Failover
+from router_ext.engine.forwarding import await_relay, forward_inference, forward_other
+from router_ext.engine.limits import KeptBytes
 from router_ext.engine.pool import Pool
 from router_ext.engine.reconcile import LeakMeter
-from router_ext.health.failures import succeeded
+from router_ext.engine.relay import Relay, RelayTools
+from router_ext.health.failures import CLIENT_LEFT, failure_of, of_flags
 from router_ext.health.load import QueueReading
 from router_ext.model.decision import Choice, Decision, NoChoice
 from router_ext.model.headers import SESSION_HEADERS
-from router_ext.model.outcome import AccessRecord
+from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import API_BY_PATH, Caller, InferenceRequest
 from router_ext.model.snapshot import Health
 from router_ext.payload.inference import BodyLimits, InferenceBody, read_inference
 from router_ext.payload.prompt import PromptChain
-from router_ext.ports import Clock, Telemetry
-from router_ext.routing.pipeline import Pipeline, upstream_model
-from router_ext.stream.effects import Plan
-from router_ext.stream.events import RequestHead
+from router_ext.ports import Clock, Dispatcher, Telemetry
+from router_ext.routing.pipeline import Pipeline
+from router_ext.stream.effects import Plan, Relayed
+from router_ext.stream.events import RequestHead, ResponseHeaders
 
 ROOM_WAIT_S: Final = 0.3
 """How long a request waits for room when every backend is full. The end of a request is known one access log batch
 (50 ms) after it happened, so an answer of "full" may be that much out of date.
 """
-
-RECENT_DECISIONS: Final = 1000
-"""Decisions kept for explanation."""
 
 MAX_PATH: Final = 256
 """How much of an unknown path a decision keeps."""
@@ -83,19 +86,30 @@ class Engine:
     mistaken for one of ours.
     """
 
-    def __init__(self, config: RouterConfig, telemetry: Telemetry, clock: Clock, id_prefix: str) -> None:
+    def __init__(
+        self,
+        config: RouterConfig,
+        telemetry: Telemetry,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        *,
+        id_prefix: str,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
         self._telemetry = telemetry
         self._clock = clock
-        self._prefix = id_prefix
-        self._count = 0
         self._released = asyncio.Event()
         self._leaks: dict[str, LeakMeter] = {}
         self._looked_at = clock.monotonic()
         self._ended = 0
+        self._kept_bytes = KeptBytes()
         self.pool: Final = Pool()
         self.caches: Final = Caches()
         self.exchanges: Final = OpenExchanges()
-        self.recent: Final[deque[Decision]] = deque(maxlen=RECENT_DECISIONS)
+        self._decider = Decider(self.pool, self.caches, telemetry, clock, id_prefix=id_prefix, draw=draw)
+        self._attempts = Attempts(self.pool, self.caches, telemetry, clock)
+        self._failover = Failover(self._decider, self._attempts, self.caches, self.exchanges, telemetry)
+        self._relay_tools = RelayTools(self._attempts, self._failover, dispatcher, clock)
         self.configure(config)
 
     @property
@@ -103,16 +117,24 @@ class Engine:
         """The configuration in force."""
         return self._now.config
 
+    @property
+    def recent(self) -> Sequence[Decision]:
+        """The last decisions, oldest first."""
+        return self._decider.recent
+
     def configure(self, config: RouterConfig) -> None:
         """Takes over a new configuration. Requests in flight end on the old one."""
         self._now = _Configured.of(config, int(self._clock.wall()))
+        self._decider.configure(self._now.pipeline)
         self.pool.configure(config.backends)
         self.caches.configure(config.server.kv_pinning, config.backends)
 
     # Deciding
 
-    async def plan(self, head: RequestHead, body: bytes | None) -> Plan:
-        """What to do with a request. ``body`` is None when Envoy does not show it before the decision."""
+    async def plan(self, head: RequestHead, body: bytes | None, *, can_relay: bool = True) -> Plan:
+        """What to do with a request. ``body`` is None when Envoy does not show it before the decision; ``can_relay``
+        says whether its answer can be replaced.
+        """
         if not wants_body(head):
             return self._plan_other(head)
         caller = read_caller(head)
@@ -123,12 +145,14 @@ class Engine:
             return self._refuse(caller, read)
         request, content = read
         chain = self.caches.read(request, content.envelope) if content is not None else None
-        choice = self._choose(request, chain)
+        choice = self._decider.choose(request, chain)
         if isinstance(choice, NoChoice) and choice.full:
             choice = await self._choose_with_patience(request, chain)
         if isinstance(choice, NoChoice):
-            return self._refuse(caller, _no_backend(choice), request, choice)
-        return self._commit(head, request, content, choice, chain)
+            return self._refuse(caller, self._no_backend(choice), request, choice)
+        if content is None:
+            return self._commit_blind(head, request, choice)
+        return self._commit(KeptRequest(head, content, chain), choice, can_relay=can_relay)
 
     def _read(
         self, head: RequestHead, caller: Caller, body: bytes | None
@@ -142,62 +166,59 @@ class Engine:
         content = read_inference(head.path, caller, body, encoding, self._now.limits)
         return content if isinstance(content, Rejection) else (content.request, content)
 
-    def _choose(self, request: InferenceRequest, chain: PromptChain | None) -> Choice | NoChoice:
-        affinity = None
-        if chain is not None:
-            affinity = self.caches.affinity(chain, self._count, self._clock.monotonic())
-        return self._now.pipeline.route(request, self.pool.snapshot(), affinity)
-
     async def _choose_with_patience(self, request: InferenceRequest, chain: PromptChain | None) -> Choice | NoChoice:
         """Decides again after each request that ends, for a short while."""
         deadline = self._clock.monotonic() + ROOM_WAIT_S
-        choice = self._choose(request, chain)
+        choice = self._decider.choose(request, chain)
         while isinstance(choice, NoChoice) and choice.full:
             left = deadline - self._clock.monotonic()
             try:
                 await asyncio.wait_for(self._released.wait(), timeout=max(0.0, left))
             except TimeoutError:
                 return choice
-            choice = self._choose(request, chain)
+            choice = self._decider.choose(request, chain)
         return choice
 
-    def _commit(
-        self,
-        head: RequestHead,
-        request: InferenceRequest,
-        body: InferenceBody | None,
-        choice: Choice,
-        chain: PromptChain | None,
-    ) -> Plan:
+    def _commit(self, request: KeptRequest, choice: Choice, *, can_relay: bool) -> Plan:
         """From choice to plan without an await, so that what was decided is what is counted."""
-        backend = choice.backend
-        decision = self._record(request, choice)
+        backend, chain = choice.backend, request.chain
+        decision = self._decider.record(request.body.request, choice)
         pin, expected = None, None
         if chain is not None:
             pin, expected = choice.matched > 0, self.caches.expect(chain, backend, choice.matched)
             self._telemetry.pinned(backend.name, hit=pin)
-        self._begin(decision, expected)
-        return forward_inference(head, body, decision, backend, self.config.server.default_timeout_s, pin=pin)
+        exchange = self._begin(decision, expected)
+        if can_relay and self._kept_bytes.take(request.size):
+            exchange.kept = request
+            if decision.request.stream and self.config.defaults.first_token_timeout_s is not None:
+                exchange.relay_first = True
+                return await_relay(decision, self.config.server.stream_idle_timeout_s)
+        timeout_s = self.config.server.default_timeout_s
+        return forward_inference(request.head, request.body, decision, backend, timeout_s, pin=pin, failover=can_relay)
+
+    def _commit_blind(self, head: RequestHead, request: InferenceRequest, choice: Choice) -> Plan:
+        """A request whose body nobody saw: it cannot be sent once more."""
+        decision = self._decider.record(request, choice)
+        self._begin(decision)
+        return forward_inference(head, None, decision, choice.backend, self.config.server.default_timeout_s)
 
     def _plan_other(self, head: RequestHead) -> Plan:
         answer = self._now.models.answer(head.path) if head.method == "GET" else None
         if answer is not None:
             return answer
-        backend = self._now.pipeline.first_available(self.pool.snapshot())
+        backend = self._decider.first_available()
         request = InferenceRequest(head.path[:MAX_PATH], Caller())
         if backend is None:
             nobody = NoChoice(OTHER_RULE, (), full=False)
-            return self._refuse(Caller(), _no_backend(nobody), request, nobody)
-        decision = self._record(request, Choice(backend, OTHER_RULE, "", ()))
+            return self._refuse(Caller(), self._no_backend(nobody), request, nobody)
+        decision = self._decider.record(request, Choice(backend, OTHER_RULE, "", ()))
         self._begin(decision)
         return forward_other(head, decision, backend)
 
-    def _begin(self, decision: Decision, expected: Expected | None = None) -> None:
-        slot, now = self.pool[decision.backend], self._clock.monotonic()
-        if expected is not None:
-            slot.begin_prefill(decision.id, expected.missing, now, shows_first_token=decision.request.stream)
-        self.exchanges.begin(OpenExchange(decision, slot, now, expected))
-        self._telemetry.routed(decision)
+    def _begin(self, decision: Decision, expected: Expected | None = None) -> OpenExchange:
+        exchange = OpenExchange(self._attempts.begin(decision, expected), self._clock.monotonic())
+        self.exchanges.begin(exchange)
+        return exchange
 
     def _refuse(
         self,
@@ -208,38 +229,51 @@ class Engine:
     ) -> Plan:
         self._telemetry.refused(caller, rejection)
         if request is not None and choice is not None:
-            self._record(request, choice, rejection.reason.value)
+            self._decider.refuse(request, choice, rejection.reason.value)
         return refusal(rejection)
 
-    def _record(self, request: InferenceRequest, choice: Choice | NoChoice, rejection: str = "") -> Decision:
-        self._count += 1
-        chosen = choice if isinstance(choice, Choice) else None
-        decision = Decision(
-            id=f"{self._prefix}-{self._count:x}",
-            time_s=self._clock.wall(),
-            request=request,
-            rule=choice.rule,
-            backend=chosen.backend.name if chosen else "",
-            upstream_model=chosen.upstream_model if chosen else "",
-            candidates=choice.candidates,
-            rejection=rejection,
-        )
-        self.recent.append(decision)
-        return decision
+    def _no_backend(self, choice: NoChoice) -> Rejection:
+        if choice.full:
+            return Rejection(Reason.NO_BACKEND, "Every backend that can serve this request is full.", retry_after_s=1)
+        message, after_s = "No backend can serve this request now.", 5
+        if choice.paused_until is not None:
+            after_s = max(1, math.ceil(choice.paused_until - self._clock.monotonic()))
+        return Rejection(Reason.NO_BACKEND, message, retry_after_s=after_s)
 
-    # Settling
+    # Answers
+
+    def relay(self, decision_id: str, seen: ResponseHeaders) -> AsyncGenerator[Relayed]:
+        """The answer that takes the place of the one that begins with ``seen``: head, then body. Nothing when that one
+        must do. Close it, also in the middle of an answer.
+        """
+        exchange = self.exchanges.get(decision_id)
+        if exchange is None:
+            return _nothing()
+        if not exchange.relay_first:
+            self._attempts.pause(exchange.attempt, seen.status, seen.retry_after)
+        if exchange.kept is None:
+            return _nothing()
+        relay = Relay(exchange, exchange.kept, self.config, self._relay_tools)
+        return relay.parts(None if exchange.relay_first else seen)
 
     def first_token(self, decision_id: str) -> None:
         """The first generated token of a streamed answer passed."""
         exchange = self.exchanges.get(decision_id)
-        if exchange is None or exchange.first_token_at is not None:
-            return
-        now = self._clock.monotonic()
-        exchange.first_token_at = now
-        if exchange.expected is not None:
-            exchange.slot.first_token(decision_id, now)
-            if self._is_current(exchange):
-                self.caches.warmed(exchange.expected, exchange.slot.state.backend, now)
+        if exchange is not None:
+            self._attempts.first_token(exchange.attempt)
+
+    def left(self, decision_id: str) -> None:
+        """Envoy goes on with the request alone, or has ended it: it cannot be sent once more."""
+        exchange = self.exchanges.get(decision_id)
+        if exchange is not None:
+            self._forget_request(exchange)
+
+    def _forget_request(self, exchange: OpenExchange) -> None:
+        if exchange.kept is not None:
+            self._kept_bytes.give(exchange.kept.size)
+            exchange.kept = None
+
+    # Settling
 
     def settle(self, record: AccessRecord) -> None:
         """An access log entry: ends the exchange it belongs to, or counts a request that Envoy served alone."""
@@ -250,35 +284,10 @@ class Engine:
         exchange = self._end(record.decision_id)
         if exchange is None:
             return
-        if 0 < record.status < 500:
-            exchange.slot.answered_at = self._clock.monotonic()
-        ttft = exchange.ttft_s
-        if ttft is None and not exchange.decision.request.stream:
-            ttft = record.last_upstream_byte_s
-        self._telemetry.settled(exchange.decision, record, ttft)
-        if exchange.expected is not None:
-            self._settle_cache(exchange, exchange.expected, record)
-
-    def _settle_cache(self, exchange: OpenExchange, expected: Expected, record: AccessRecord) -> None:
-        """What the request did to its backend's cache, and what the engine says it found there."""
-        now, backend = self._clock.monotonic(), exchange.slot.state.backend
-        prefilled = None
-        if succeeded(record) and self._is_current(exchange):
-            # The report first: a prediction that was wrong drops the old pin, not the one of this request.
-            report = self.caches.settled(expected, backend, record.usage, now)
-            self.caches.warmed(expected, backend, now)
-            if report is not None:
-                prefilled = expected.chain.prompt.size - report.cached
-                self._telemetry.cache_reported(backend.name, report.predicted_tokens, report.cached_tokens)
-        exchange.slot.end_prefill(exchange.decision.id, now, prefilled)
-
-    def _is_current(self, exchange: OpenExchange) -> bool:
-        """False when the backend was removed, moved, or given another model since: its cache is not the one that the
-        request went to.
-        """
-        backend, decision = exchange.slot.state.backend, exchange.decision
-        still_there = self.pool.get(backend.name) is exchange.slot
-        return still_there and decision.upstream_model == upstream_model(backend, decision.request.model)
+        end = _end_of(exchange, record)
+        self._attempts.end(exchange.attempt, end)
+        outcome = Outcome(record, end.failure, end.ttft_s, end.usage, exchange.attempts)
+        self._telemetry.settled(exchange.attempt.decision, outcome)
 
     def reconcile(self, active_by_cluster: Mapping[str, int]) -> None:
         """Compares with the requests that Envoy has open by cluster, and gives up those whose log entries got lost.
@@ -294,8 +303,10 @@ class Engine:
             surplus = self.exchanges.count(cluster) - active_by_cluster.get(cluster, 0)
             lost = self._leaks.setdefault(cluster, LeakMeter()).observe(surplus, rate)
             for exchange in self.exchanges.give_up(cluster, lost) if lost else ():
-                exchange.slot.end_prefill(exchange.decision.id, now)
-                self._telemetry.lost(exchange.decision)
+                self._attempts.abandon(exchange.attempt)
+                self._failover.ended(exchange)
+                self._forget_request(exchange)
+                self._telemetry.lost(exchange.attempt.decision)
         self._wake_waiters()
 
     async def idle(self) -> None:
@@ -307,6 +318,8 @@ class Engine:
         exchange = self.exchanges.end(decision_id)
         if exchange is not None:
             self._ended += 1
+            self._failover.ended(exchange)
+            self._forget_request(exchange)
             self._wake_waiters()
         return exchange
 
@@ -327,14 +340,31 @@ class Engine:
         """A metrics page had values that could not be used."""
         self._telemetry.scrape_errors(backend, count)
 
-    def set_health(self, name: str, health: Health) -> None:
-        """What a probe found; nothing happens when the backend is gone meanwhile."""
+    def set_health(self, name: str, health: Health, *, alive: bool | None = None) -> None:
+        """What a probe found; nothing happens when the backend is gone meanwhile. ``alive`` says whether it got an
+        answer that proves life; None: only a healthy one does.
+        """
         slot = self.pool.get(name)
-        if slot is not None:
-            slot.set_health(health)
+        lives = health is Health.HEALTHY if alive is None else alive
+        if slot is not None and slot.probed(health, self._clock.monotonic(), alive=lives):
+            self._telemetry.circuit_changed(name, is_open=False)
 
 
-def _no_backend(choice: NoChoice) -> Rejection:
-    if choice.full:
-        return Rejection(Reason.NO_BACKEND, "Every backend that can serve this request is full.", retry_after_s=1)
-    return Rejection(Reason.NO_BACKEND, "No backend can serve this request now.", retry_after_s=5)
+def _end_of(exchange: OpenExchange, record: AccessRecord) -> AttemptEnd:
+    """How the last attempt of a request ended. What the router relayed it knows itself: Envoy's entry then tells of the
+    answer that was replaced, and of the client.
+    """
+    attempt, relayed = exchange.attempt, exchange.relayed
+    if relayed is None:
+        ttft_s = attempt.streamed_ttft_s
+        if ttft_s is None and not attempt.decision.request.stream:
+            ttft_s = record.last_upstream_byte_s
+        return AttemptEnd(record.status, failure_of(record), ttft_s, record.usage)
+    failure = CLIENT_LEFT if of_flags(record.flags) == CLIENT_LEFT else relayed.failure
+    ttft_s = relayed.ttft_s if attempt.first_token_at is None else attempt.streamed_ttft_s
+    return AttemptEnd(relayed.status, failure, ttft_s, relayed.usage)
+
+
+async def _nothing() -> AsyncGenerator[Relayed]:
+    return
+    yield

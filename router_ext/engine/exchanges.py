@@ -1,34 +1,61 @@
 """Requests that were routed and have not ended yet. Each is settled exactly once."""
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from router_ext.engine.caches import Expected
-from router_ext.engine.pool import Slot
-from router_ext.model.decision import Decision
+from router_ext.engine.attempts import Attempt, AttemptEnd
+from router_ext.payload.inference import InferenceBody
+from router_ext.payload.prompt import PromptChain
+from router_ext.stream.events import RequestHead
 
 MAX_GIVEN_UP: Final = 10_000
 """How many given-up exchanges still wait for a late access log entry."""
 
 
-@dataclass(slots=True)
-class OpenExchange:
-    """One routed request. Times are monotonic seconds; ``first_token_at`` stays None without a streamed token.
+@dataclass(frozen=True, slots=True)
+class KeptRequest:
+    """What it takes to send a request once more."""
 
-    ``expected`` is None where no cache is looked at.
-    """
-
-    decision: Decision
-    slot: Slot
-    started_at: float
-    expected: Expected | None = None
-    first_token_at: float | None = None
+    head: RequestHead
+    body: InferenceBody = field(repr=False)
+    chain: PromptChain | None
 
     @property
-    def ttft_s(self) -> float | None:
-        """Seconds from the request to its first streamed token."""
-        return None if self.first_token_at is None else self.first_token_at - self.started_at
+    def size(self) -> int:
+        """Bytes of the body."""
+        return len(self.body.envelope.raw)
+
+
+@dataclass(slots=True)
+class OpenExchange:
+    """One routed request and its present attempt, of which there were ``attempts`` (≥ 1). ``started_at`` is in
+    monotonic seconds.
+
+    ``kept`` is there while the request could be sent once more. ``relay_first``: Envoy asks no upstream, the router
+    brings the answer from the start. ``tried`` are the backends that failed it. ``relayed``
+    is how the router's own last attempt ended, None where Envoy passes the answer on. ``retrying``: it takes a place in
+    the retry budget.
+    """
+
+    attempt: Attempt
+    started_at: float
+    kept: KeptRequest | None = None
+    relay_first: bool = False
+    attempts: int = 1
+    tried: frozenset[str] = frozenset()
+    relayed: AttemptEnd | None = None
+    retrying: bool = False
+
+    @property
+    def id(self) -> str:
+        """The decision's id, the same for every attempt."""
+        return self.attempt.decision.id
+
+    @property
+    def cluster(self) -> str:
+        """The Envoy cluster of the present attempt."""
+        return self.attempt.slot.state.backend.cluster
 
 
 class OpenExchanges:
@@ -42,37 +69,32 @@ class OpenExchanges:
         return len(self._open)
 
     def begin(self, exchange: OpenExchange) -> None:
-        """Counts the request in its backend."""
-        self._open[exchange.decision.id] = exchange
-        exchange.slot.acquire()
+        """Takes it in."""
+        self._open[exchange.id] = exchange
 
     def get(self, decision_id: str) -> OpenExchange | None:
         """The open exchange of a decision, None when it has ended."""
         return self._open.get(decision_id)
 
     def end(self, decision_id: str) -> OpenExchange | None:
-        """Releases the request from its backend. Returns None when it has ended before: nothing is settled twice."""
+        """Takes it out. Returns None when that has happened before: nothing is settled twice."""
         exchange = self._open.pop(decision_id, None)
-        if exchange is None:
-            return self._given_up.pop(decision_id, None)
-        exchange.slot.release()
-        return exchange
+        return self._given_up.pop(decision_id, None) if exchange is None else exchange
 
     def clusters(self) -> set[str]:
         """The Envoy clusters that open exchanges use."""
-        return {item.slot.state.backend.cluster for item in self._open.values()}
+        return {item.cluster for item in self._open.values()}
 
     def count(self, cluster: str) -> int:
         """How many open exchanges use an Envoy cluster."""
-        return sum(item.slot.state.backend.cluster == cluster for item in self._open.values())
+        return sum(item.cluster == cluster for item in self._open.values())
 
     def give_up(self, cluster: str, number: int) -> list[OpenExchange]:
-        """Releases the oldest exchanges of a cluster, whose entries seem lost. A late entry still finds them."""
-        mine = [item for item in self._open.values() if item.slot.state.backend.cluster == cluster][:number]
+        """Takes out the oldest exchanges of a cluster, whose entries seem lost. A late entry still finds them."""
+        mine = [item for item in self._open.values() if item.cluster == cluster][:number]
         for exchange in mine:
-            del self._open[exchange.decision.id]
-            exchange.slot.release()
-            self._given_up[exchange.decision.id] = exchange
+            del self._open[exchange.id]
+            self._given_up[exchange.id] = exchange
         while len(self._given_up) > MAX_GIVEN_UP:
             self._given_up.popitem(last=False)
         return mine

@@ -1,15 +1,19 @@
 """How a routed request is changed on its way: headers, path, credentials, body."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from router_ext.engine.credentials import credential_edits
+from router_ext.engine.exchanges import OpenExchange
 from router_ext.model import headers
 from router_ext.model.backend import Backend
 from router_ext.model.decision import Decision
 from router_ext.payload.inference import InferenceBody
-from router_ext.stream.effects import Forward, HeaderEdits
+from router_ext.ports import Call
+from router_ext.stream.effects import Forward, HeaderEdits, RelayHead
 from router_ext.stream.events import RequestHead
+
+_UNTOLD: Final = (headers.EGRESS_FLAGS,)
 
 UPSTREAM_TIMEOUT: Final = "x-envoy-upstream-rq-timeout-ms"
 """Envoy's whole-request timeout for one request, in milliseconds."""
@@ -23,9 +27,10 @@ def forward_inference(
     timeout_s: float,
     *,
     pin: bool | None = None,
+    failover: bool = False,
 ) -> Forward:
     """The changes for an inference request. ``body`` is None when the mode did not show it; ``pin`` says whether the
-    backend's cache is expected to help, None while nothing is pinned.
+    backend's cache is expected to help, None while nothing is pinned. ``failover``: a failing answer is shown first.
     """
     changed = body.for_model(decision.upstream_model) if body is not None else None
     edits = _edits(head, backend)
@@ -43,7 +48,52 @@ def forward_inference(
         metadata=_metadata(decision),
         response_edits=_response_edits(decision, pin),
         streaming=decision.request.stream,
+        failover=failover,
+        wait_s=timeout_s,
     )
+
+
+def await_relay(decision: Decision, wait_s: float) -> Forward:
+    """Lets no upstream see the request: the router brings the answer."""
+    edits = HeaderEdits(((headers.CLUSTER, headers.RELAY_CLUSTER),))
+    return Forward(edits=edits, metadata=_metadata(decision), relay=True, wait_s=wait_s)
+
+
+def call_of(head: RequestHead, body: InferenceBody, exchange: OpenExchange) -> Call:
+    """The router's own request for the present attempt of an exchange, as the backend would have got it from Envoy."""
+    attempt = exchange.attempt
+    decision, backend = attempt.decision, attempt.slot.state.backend
+    keys, others = credential_edits(backend)
+    left_out = {*others, *(name for name, _ in keys), "accept-encoding", "content-encoding", "content-length"}
+    kept = ((n, v) for n, v in head.headers.items() if n not in left_out and not n.startswith(headers.RESERVED_PREFIX))
+    changed = body.for_model(decision.upstream_model)
+    return Call(
+        backend=backend,
+        target=backend.upstream_path(head.target),
+        headers=(*kept, *keys),
+        body=body.envelope.raw if changed is None else changed,
+        request_id=f"{decision.id}.{decision.attempt}",
+    )
+
+
+def relay_head(status: int, upstream: Iterable[tuple[str, str]], exchange: OpenExchange) -> RelayHead:
+    """The head of an answer that the router brings: the backend's own headers beside those of the product."""
+    attempt = exchange.attempt
+    pin = None if attempt.expected is None else attempt.expected.matched > 0
+    told = _response_edits(attempt.decision, pin).set
+    if exchange.attempts > 1:
+        told = (*told, (headers.ATTEMPTS, str(exchange.attempts)))
+    given = [(name, value) for name, value in upstream if not name.startswith(headers.RESERVED_PREFIX)]
+    names = {name for name, _ in given}
+    stale = tuple(name for name in _OF_THE_FIRST_ANSWER if name not in names)
+    return RelayHead(status, HeaderEdits((*given, *told), stale))
+
+
+_OF_THE_FIRST_ANSWER: Final = (
+    *("content-length", "content-encoding", "content-language", "etag", "retry-after", "www-authenticate"),
+    *("x-should-retry", "x-request-id", headers.EGRESS_FLAGS),
+)
+"""What the answer that is replaced may have said of itself."""
 
 
 def forward_other(head: RequestHead, decision: Decision, backend: Backend) -> Forward:
@@ -65,7 +115,7 @@ def _edits(head: RequestHead, backend: Backend) -> HeaderEdits:
 
 def _response_edits(decision: Decision, pin: bool | None) -> HeaderEdits:
     told = ((headers.BACKEND, decision.backend), (headers.RULE, decision.rule))
-    return HeaderEdits(told if pin is None else (*told, (headers.KV_PIN, "HIT" if pin else "MISS")))
+    return HeaderEdits(told if pin is None else (*told, (headers.KV_PIN, "HIT" if pin else "MISS")), _UNTOLD)
 
 
 def _metadata(decision: Decision) -> Mapping[str, str]:

@@ -1,8 +1,11 @@
-"""The backends as they live: health and requests in flight."""
+"""The backends as they live: health, requests in flight, and what their answers taught."""
 
+import asyncio
 import math
 from collections.abc import Iterable, Mapping
 
+from router_ext.health.breaker import Breaker
+from router_ext.health.latency import TtftWindow
 from router_ext.health.load import LoadChange, LoadHistory, QueueReading, effective_load
 from router_ext.health.prefill import PrefillQueue
 from router_ext.model.backend import Backend
@@ -10,16 +13,22 @@ from router_ext.model.snapshot import BackendState, Health, Snapshot
 
 
 class Slot:
-    """One backend's live state.
+    """One backend's live state. It is down while the probes say so, and while its circuit breaker is open.
 
     An exchange holds on to the slot that it was counted in, so that its release reaches that very slot also after the
     backend was removed or configured anew. ``answered_at`` is the monotonic time of the last answer below 500,
-    ``predicted_ttft_s`` what was expected for the last request that was sent there.
+    ``predicted_ttft_s`` what was expected for the last request that was sent there. ``opened`` is set whenever the
+    breaker opens; who probes the backend clears it.
     """
 
     def __init__(self, backend: Backend) -> None:
         self.answered_at = -math.inf
         self.queue = LoadHistory()
+        self.opened = asyncio.Event()
+        self._breaker = None if backend.circuit_breaker is None else Breaker(backend.circuit_breaker)
+        self._ttft = TtftWindow()
+        self._probed = Health.DOWN
+        self._paused_until = -math.inf
         self._prefill = PrefillQueue()
         self.predicted_ttft_s: float | None = None
         self._in_flight_at_scrape = 0
@@ -47,14 +56,46 @@ class Slot:
             raise RuntimeError(f"backend {self._state.backend.name!r} released more often than acquired")
         self._put(in_flight=self._state.in_flight - 1)
 
-    def set_health(self, health: Health) -> None:
-        """What the probes say."""
-        self._put(health=health)
+    def probed(self, health: Health, now: float, *, alive: bool) -> bool:
+        """What the probes say; ``alive``: the last one got an answer that proves life. True when it closed the breaker.
+        """
+        self._probed = health
+        closed = self._breaker is not None and self._breaker.probed(now, alive)
+        self._put()
+        return closed
+
+    def probe_delay_s(self, attempt: int, interval_s: float) -> float | None:
+        """Seconds until probe ``attempt`` (from 0) since the breaker opened; None while it is closed."""
+        return self._breaker.probe_delay_s(attempt, interval_s) if self._breaker and self._breaker.is_open else None
+
+    def error(self, now: float, started_at: float) -> bool:
+        """An attempt that began at ``started_at`` failed. True when that opened the breaker."""
+        if self._breaker is None or not self._breaker.error(now, started_at):
+            return False
+        self.opened.set()
+        self._put()
+        return True
+
+    def pause(self, until: float) -> None:
+        """The backend wants no requests before ``until``; a longer pause stands."""
+        self._paused_until = max(self._paused_until, until)
+        self._put()
+
+    def took(self, ttft_s: float, now: float) -> None:
+        """One time to the first token, or to the full answer of a request without a stream."""
+        self._ttft.add(ttft_s, now)
+        self._put()
 
     def set_backend(self, backend: Backend) -> None:
         """The same upstream with other settings."""
         if backend.model_name != self._state.backend.model_name:
             self.restarted()
+        if backend.circuit_breaker is None:
+            self._breaker = None
+        elif self._breaker is None:
+            self._breaker = Breaker(backend.circuit_breaker)
+        else:
+            self._breaker.configure(backend.circuit_breaker)
         self._put(backend=backend)
 
     def scraped(self, reading: QueueReading | None, now: float) -> LoadChange:
@@ -67,6 +108,7 @@ class Slot:
     def restarted(self) -> None:
         """The backend started anew: what was learned of it, and what it had to do, is void."""
         self._prefill = PrefillQueue()
+        self._ttft = TtftWindow()
         self.predicted_ttft_s = None
         self._put()
 
@@ -88,17 +130,19 @@ class Slot:
         self._prefill.end(name, now, prefilled)
         self._put()
 
-    def _put(
-        self, *, backend: Backend | None = None, health: Health | None = None, in_flight: int | None = None
-    ) -> None:
+    def _put(self, *, backend: Backend | None = None, in_flight: int | None = None) -> None:
         old = self._state
         own = old.in_flight if in_flight is None else in_flight
+        tripped = self._breaker is not None and self._breaker.is_open
         self._state = BackendState(
             old.backend if backend is None else backend,
-            old.health if health is None else health,
+            Health.DOWN if tripped else self._probed,
             own,
             effective_load(self._reading, own, self._in_flight_at_scrape) - own,
             self._prefill.state,
+            tripped,
+            self._paused_until,
+            self._ttft.stats,
         )
         self._shown[self._state.backend.name] = self._state
 

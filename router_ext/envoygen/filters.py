@@ -17,10 +17,10 @@ from envoy_data_plane.envoy.type.matcher.v3 import ListStringMatcher, StringMatc
 from envoy_data_plane.google.protobuf import Any
 
 from router_ext.config.sections import Server
+from router_ext.envoygen.answer_reader import answer_framer, answer_reader
 from router_ext.envoygen.messages import seconds
 from router_ext.envoygen.names import PROCESSOR_NAMESPACE
 from router_ext.envoygen.processor import processor_service
-from router_ext.envoygen.usage import usage_reader
 from router_ext.model.backend import CREDENTIAL_HEADERS
 from router_ext.model.headers import RESERVED_PREFIX
 
@@ -29,10 +29,11 @@ MAX_MESSAGE_TIMEOUT_S = 3600.0
 
 
 def ingress_filters(server: Server) -> list[HttpFilter]:
-    """The filters of the ingress listener: the usage reader stands behind the processor and sees an answer first."""
+    """The filters of the ingress listener: the reader stands behind the processor and sees an answer first."""
     return [
+        _filter("router_ext.answer_framer", answer_framer()),
         _filter("envoy.filters.http.ext_proc", ext_proc(server)),
-        _filter("envoy.filters.http.lua", usage_reader()),
+        _filter("router_ext.answer_reader", answer_reader()),
         router_filter(),
     ]
 

@@ -16,13 +16,21 @@ from envoy_data_plane.envoy.config.accesslog.v3 import (
     OrFilter,
     StatusCodeFilter,
 )
-from envoy_data_plane.envoy.config.core.v3 import DataSource, RuntimeUInt32, SubstitutionFormatString
+from envoy_data_plane.envoy.config.core.v3 import (
+    DataSource,
+    HeaderValue,
+    HeaderValueOption,
+    RuntimeUInt32,
+    SubstitutionFormatString,
+)
 from envoy_data_plane.envoy.extensions.access_loggers.filters.cel.v3 import ExpressionFilter
 from envoy_data_plane.envoy.extensions.filters.network.http_connection_manager.v3 import (
     LocalReplyConfig,
     ResponseMapper,
 )
 from envoy_data_plane.google.protobuf import Any
+
+from router_ext.model import headers
 
 JSON: Final = "application/json"
 _UNSHAPED: Final = "!('content-type' in response.headers)"
@@ -61,10 +69,16 @@ def _shaped(matches: AccessLogFilter, body: str) -> ResponseMapper:
     both = AndFilter(filters=[matches, _expression(_UNSHAPED)])
     return ResponseMapper(
         filter=AccessLogFilter(and_filter=both),
+        headers_to_add=[_flags()],
         body_format_override=SubstitutionFormatString(
             text_format_source=DataSource(inline_string=body), content_type=JSON
         ),
     )
+
+
+def _flags() -> HeaderValueOption:
+    """Tells the processor that the answer is Envoy's own, and why."""
+    return HeaderValueOption(header=HeaderValue(key=headers.EGRESS_FLAGS, value="%RESPONSE_FLAGS%"))
 
 
 def _status(status: int, op: ComparisonFilterOp) -> AccessLogFilter:

@@ -22,6 +22,7 @@ from envoy_data_plane.envoy.config.route.v3 import (
     VirtualHost,
 )
 from envoy_data_plane.envoy.extensions.retry.host.previous_hosts.v3 import PreviousHostsPredicate
+from envoy_data_plane.envoy.type.matcher.v3 import StringMatcher
 from envoy_data_plane.google.protobuf import Any
 
 from router_ext.config.sections import Server
@@ -46,7 +47,7 @@ def ingress_routes(server: Server) -> RouteConfiguration:
     routed = _forwarding(names.ROUTED, server, RouteAction(cluster_header=headers.CLUSTER), [_has(headers.CLUSTER)])
     sessions = [_session_needs_router(name) for name in headers.SESSION_HEADERS]
     fail_open = _forwarding(names.FAIL_OPEN, server, RouteAction(cluster=names.FAIL_OPEN_CLUSTER), [])
-    return _table("ingress", server, [routed, *sessions, fail_open])
+    return _table("ingress", server, [_relayed(), routed, *sessions, fail_open])
 
 
 def egress_routes(server: Server) -> RouteConfiguration:
@@ -104,10 +105,20 @@ def _retries() -> RetryPolicy:
 
 
 def _session_needs_router(header: str) -> Route:
-    body = error_body("Sessions are not available at the moment.", "service_unavailable", "router_unavailable")
+    return _unavailable(names.SESSION_NEEDS_ROUTER, "Sessions are not available at the moment.", _has(header))
+
+
+def _relayed() -> Route:
+    """A request whose answer the router brings: this one is what a client gets when the router dies before."""
+    condition = HeaderMatcher(name=headers.CLUSTER, string_match=StringMatcher(exact=headers.RELAY_CLUSTER))
+    return _unavailable(names.RELAYED, "The router is not available at the moment.", condition)
+
+
+def _unavailable(name: str, message: str, condition: HeaderMatcher) -> Route:
+    body = error_body(message, "service_unavailable", "router_unavailable")
     return Route(
-        name=names.SESSION_NEEDS_ROUTER,
-        match=_matching([_has(header)]),
+        name=name,
+        match=_matching([condition]),
         direct_response=DirectResponseAction(status=503, body=DataSource(inline_string=body)),
         response_headers_to_add=[_set("content-type", JSON), _set("retry-after", str(RETRY_AFTER_S))],
     )

@@ -11,11 +11,11 @@ from google.protobuf import duration_pb2, struct_pb2
 
 from router_ext.engine.engine import Engine
 from router_ext.extproc.codec import METADATA_NAMESPACE
-from router_ext.model.outcome import AccessRecord, Usage
+from router_ext.model.outcome import AccessRecord, StreamEnd, Usage
 from router_ext.ports import Telemetry
 
 USAGE_NAMESPACE: Final = "router_ext.usage"
-"""Namespace of the dynamic metadata into which Envoy puts the token counts of an answer."""
+"""Namespace of the dynamic metadata into which Envoy puts the token counts of an answer, and how a stream ended."""
 
 _FLAGS: Final = {
     "failed_local_healthcheck": "LH",
@@ -51,6 +51,8 @@ _FLAGS: Final = {
 
 
 _USAGE_FIELDS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
+
+_STREAM_ENDS: Final = {end.value: end for end in StreamEnd}
 
 _MAX_COUNT: Final = 1 << 53
 
@@ -100,6 +102,7 @@ def record_of(entry: log_pb.HTTPAccessLogEntry) -> AccessRecord:
         request_bytes=entry.request.request_body_bytes,
         response_bytes=response.response_body_bytes,
         usage=_usage(spaces),
+        stream_end=_STREAM_ENDS.get(_text(spaces, USAGE_NAMESPACE, "stream_end"), StreamEnd.UNKNOWN),
     )
 
 
@@ -114,6 +117,8 @@ def _usage(spaces: _Spaces) -> Usage | None:
     if USAGE_NAMESPACE not in spaces:
         return None
     fields = spaces[USAGE_NAMESPACE].fields
+    if not any(name in fields for name in _USAGE_FIELDS):
+        return None
     prompt, completion, cached = (
         _count(fields[name].number_value) if name in fields else None for name in _USAGE_FIELDS
     )

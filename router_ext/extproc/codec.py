@@ -7,6 +7,7 @@ from envoy.config.core.v3 import base_pb2
 from envoy.extensions.filters.http.ext_proc.v3 import processing_mode_pb2
 from envoy.service.ext_proc.v3 import external_processor_pb2 as pb
 
+from router_ext.model.headers import EGRESS_FLAGS, read_flags
 from router_ext.stream.effects import (
     Answer,
     BodyReply,
@@ -17,6 +18,7 @@ from router_ext.stream.effects import (
     Reply,
     Side,
     TrailersReply,
+    Wait,
 )
 from router_ext.stream.events import (
     BodyMode,
@@ -46,6 +48,7 @@ _BODY_MODES: Final = {
     _MODE.BUFFERED_PARTIAL: BodyMode.BUFFERED_PARTIAL,
     _MODE.FULL_DUPLEX_STREAMED: BodyMode.FULL_DUPLEX,
 }
+_TAKE_OVER: Final = _MODE(response_body_mode=_MODE.FULL_DUPLEX_STREAMED, response_trailer_mode=_MODE.SEND)
 _OVERWRITE: Final = base_pb2.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
 
 
@@ -82,7 +85,13 @@ def _head(part: pb.HttpHeaders) -> RequestHead:
 def _response_headers(part: pb.HttpHeaders) -> ResponseHeaders:
     values = _values(part)
     status = values.get(":status", "")
-    return ResponseHeaders(int(status) if status.isdigit() else 0, values.get("content-type", ""), part.end_of_stream)
+    return ResponseHeaders(
+        int(status) if status.isdigit() else 0,
+        values.get("content-type", ""),
+        part.end_of_stream,
+        values.get("retry-after", ""),
+        read_flags(values.get(EGRESS_FLAGS, "")),
+    )
 
 
 def _modes(message: pb.ProcessingRequest) -> Modes | None:
@@ -104,6 +113,8 @@ def message_of(reply: Reply) -> pb.ProcessingResponse:
             part = message.request_headers if reply.side is Side.REQUEST else message.response_headers
             part.SetInParent()
             _fill_common(message, part, reply)
+            if reply.takes_over:
+                message.mode_override.CopyFrom(_TAKE_OVER)
         case BodyReply():
             part = message.request_body if reply.side is Side.REQUEST else message.response_body
             part.SetInParent()
@@ -117,6 +128,8 @@ def message_of(reply: Reply) -> pb.ProcessingResponse:
         case TrailersReply():
             part = message.request_trailers if reply.side is Side.REQUEST else message.response_trailers
             part.SetInParent()
+        case Wait():
+            message.override_message_timeout.FromMilliseconds(max(1, round(reply.seconds * 1000)))
         case ImmediateReply():
             _fill_answer(message.immediate_response, reply.answer)
         case _:

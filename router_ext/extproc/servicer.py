@@ -1,6 +1,7 @@
 """One ext_proc stream: read a message, ask the machine, do its effects."""
 
 from collections import deque
+from contextlib import aclosing
 from time import perf_counter
 
 import grpc
@@ -10,7 +11,7 @@ from envoy.service.ext_proc.v3 import external_processor_pb2_grpc as pb_grpc
 from router_ext.engine.engine import Engine, wants_body
 from router_ext.extproc.codec import event_of, message_of
 from router_ext.ports import Telemetry
-from router_ext.stream.effects import Ask, Effect, Forward, Leave, Reply, ReportFirstToken
+from router_ext.stream.effects import Ask, AskRelay, Effect, Forward, Leave, Reply, ReportFirstToken
 from router_ext.stream.exchange import Exchange
 
 Context = grpc.aio.ServicerContext[pb.ProcessingRequest, pb.ProcessingResponse]
@@ -45,6 +46,7 @@ class _Stream:
                 if await self._serve(message):
                     return
         finally:
+            self._engine.left(self._decision_id)
             self._telemetry.processed(self._busy_s)
 
     async def _serve(self, message: pb.ProcessingRequest) -> bool:
@@ -62,13 +64,15 @@ class _Stream:
                 steps.extend(await self._do(step))
             except Exception as error:  # noqa: BLE001 - see above
                 self._telemetry.fault("ext_proc", error)
-                if not isinstance(step, Ask | ReportFirstToken):
+                if not isinstance(step, Ask | AskRelay | ReportFirstToken):
                     return True
                 steps.extend(self._exchange.bail())
         return False
 
-    async def _do(self, step: pb.ProcessingRequest | Ask | ReportFirstToken | Reply) -> list[Effect]:
+    async def _do(self, step: pb.ProcessingRequest | Ask | AskRelay | ReportFirstToken | Reply) -> list[Effect]:
         """Takes one step; returns those that follow from it."""
+        if isinstance(step, AskRelay):
+            return await self._relay(step)
         started = perf_counter()
         match step:
             case pb.ProcessingRequest():
@@ -86,8 +90,16 @@ class _Stream:
         self._busy_s += perf_counter() - started
         return effects
 
+    async def _relay(self, ask: AskRelay) -> list[Effect]:
+        """Sends the answer that takes the upstream's place as it comes. The wait for it is the backends' time."""
+        async with aclosing(self._engine.relay(self._decision_id, ask.seen)) as parts:
+            async for part in parts:
+                for reply in self._exchange.relayed(part):
+                    await self._context.write(message_of(reply))
+        return self._exchange.end_relay()
+
     async def _ask(self, ask: Ask) -> list[Effect]:
-        plan = await self._engine.plan(ask.head, ask.body)
+        plan = await self._engine.plan(ask.head, ask.body, can_relay=ask.can_relay)
         if isinstance(plan, Forward):
             self._decision_id = plan.metadata.get("id", "")
         return self._exchange.plan(plan)

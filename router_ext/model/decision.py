@@ -23,8 +23,8 @@ class Choice(Struct, frozen=True):
     """A request that can be served: the backend, the rule that allowed it and the model name to send.
 
     ``matched`` is the size of the prompt's prefix that the backend is expected to hold, in the unit of
-    ``Prompt.size``: above 0 it is a KV pin hit. ``sla_missed`` is true when every backend that could serve was too slow
-    for the rule's ``max_ttft_ms``, so that the fallback chain was used without that limit.
+    ``Prompt.size``: above 0 it is a KV pin hit. ``too_slow`` are the backends that the rule's ``max_ttft_ms`` left
+    out; ``sla_missed`` is true when nobody else could serve, so that the limit was given up.
     """
 
     backend: Backend
@@ -32,6 +32,7 @@ class Choice(Struct, frozen=True):
     upstream_model: str
     candidates: tuple[Candidate, ...]
     matched: int = 0
+    too_slow: tuple[str, ...] = ()
     sla_missed: bool = False
 
 

@@ -25,7 +25,12 @@ SESSION_END: Final = "x-kronaxis-session-end"
 BACKEND: Final = "x-kronaxis-backend"
 RULE: Final = "x-kronaxis-rule"
 KV_PIN: Final = "x-kronaxis-kv-pin"
+ATTEMPTS: Final = "x-kronaxis-attempts"
 EGRESS_FLAGS: Final = "x-kronaxis-egress-flags"
+
+RELAY_CLUSTER: Final = "router-ext-relay"
+"""Value of the routing header for a request whose answer the router brings itself. No backend's cluster is called so:
+their names begin with ``backend-``."""
 
 SESSION_HEADERS: Final = (SESSION_CREATE, SESSION_ID, SESSION_END)
 RESERVED_PREFIX: Final = "x-kronaxis-"
@@ -43,6 +48,12 @@ CATALOG: Final = (
     Header(BACKEND, "response", "Name of the backend that answered."),
     Header(RULE, "response", "Name of the rule that chose it, `default` for the fallback chain."),
     Header(KV_PIN, "response", "`HIT` when the backend is expected to hold a prefix of the prompt, else `MISS`."),
+    Header(ATTEMPTS, "response", "How many backends the request was sent to, where it was more than one."),
     Header(CLUSTER, "internal", "Envoy cluster to use. Set by router_ext only; removed when a client sends it."),
-    Header(EGRESS_FLAGS, "internal", "Envoy's response flags, on the loopback egress listener only."),
+    Header(EGRESS_FLAGS, "internal", "Envoy's response flags, for the router only; removed before a client sees it."),
 )
+
+
+def read_flags(value: str) -> tuple[str, ...]:
+    """Envoy's response flags out of ``EGRESS_FLAGS``: none for an empty value or for ``-``."""
+    return () if value in ("", "-") else tuple(value.split(","))

@@ -50,3 +50,17 @@ class AccessRecord(Struct, frozen=True):
     response_bytes: int
     usage: Usage | None
     stream_end: StreamEnd = StreamEnd.UNKNOWN
+
+
+class Outcome(Struct, frozen=True):
+    """How a request ended for its client. ``failure`` is one of ``health.failures``, None for a good answer or a 4xx.
+
+    ``ttft_s`` is the time to the first token, to the full answer where it is not streamed, None when neither came. It
+    counts from the start of the last attempt, of which there were ``attempts`` (≥ 1).
+    """
+
+    record: AccessRecord
+    failure: str | None
+    ttft_s: float | None
+    usage: Usage | None
+    attempts: int = 1

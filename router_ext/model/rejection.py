@@ -17,6 +17,8 @@ class Reason(StrEnum):
     BODY_TOO_LARGE = "body_too_large"
     SESSIONS_DISABLED = "sessions_disabled"
     NO_BACKEND = "no_backend"
+    UPSTREAM_UNAVAILABLE = "upstream_unavailable"
+    UPSTREAM_TIMEOUT = "upstream_timeout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ ERROR_FORMS: Final[dict[Reason, ErrorForm]] = {
     Reason.BODY_TOO_LARGE: ErrorForm(413, "invalid_request_error"),
     Reason.SESSIONS_DISABLED: _INVALID,
     Reason.NO_BACKEND: ErrorForm(503, "service_unavailable"),
+    Reason.UPSTREAM_UNAVAILABLE: ErrorForm(503, "service_unavailable"),
+    Reason.UPSTREAM_TIMEOUT: ErrorForm(504, "timeout_error"),
 }
 
 

@@ -44,6 +44,12 @@ class Prefill(Struct, frozen=True, gc=False):
 
 IDLE: Final = Prefill()
 
+MIN_SAMPLES: Final = 10
+"""Fewest samples from which the percentiles of times to the first token are used."""
+
+STALE_S: Final = 300.0
+"""Seconds after which times to the first token say nothing any more, when no newer one has come."""
+
 
 class TtftStats(Struct, frozen=True, gc=False):
     """Times to the first token of one backend, over its last 100 requests.
@@ -56,6 +62,10 @@ class TtftStats(Struct, frozen=True, gc=False):
     newest_at: float = -math.inf
     p50_ms: float = 0.0
     p95_ms: float = 0.0
+
+    def is_telling(self, now: float) -> bool:
+        """True when the percentiles can be used to judge the backend: enough samples, the last one not too old."""
+        return self.samples >= MIN_SAMPLES and now - self.newest_at <= STALE_S
 
 
 NO_SAMPLES: Final = TtftStats()

@@ -30,4 +30,4 @@ def with_outsider(
 def _may_serve(state: BackendState, listed: Sequence[BackendState], asked: Asked, rule: Rule) -> bool:
     if state.health is not Health.HEALTHY or not state.backend.serves(asked.request.model):
         return False
-    return state in sift([*listed, state], asked.request, rule).kept
+    return state in sift([*listed, state], asked, rule).kept

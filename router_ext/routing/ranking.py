@@ -10,15 +10,29 @@ from router_ext.model.decision import Candidate
 from router_ext.model.request import InferenceRequest
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState
+from router_ext.routing.asked import Asked
 from router_ext.routing.filters import Filter
-from router_ext.routing.filters.availability import Healthy, Room
+from router_ext.routing.filters.availability import Healthy, Paused, Room, Tried
 from router_ext.routing.filters.capabilities import Capabilities, Vision
 from router_ext.routing.filters.cost import Cost
 from router_ext.routing.filters.lora import LoraAdapter
+from router_ext.routing.filters.ttft import TtftSla
 from router_ext.routing.scorers import Scorer
 
+PAUSED: Final = Paused()
 ROOM: Final = Room()
-FILTERS: Final[tuple[Filter, ...]] = (Capabilities(), Cost(), LoraAdapter(), Vision(), Healthy(), ROOM)
+TTFT_SLA: Final = TtftSla()
+
+NEEDS: Final[tuple[Filter, ...]] = (
+    # The only owner of an adapter, or of eyes, is not replaced while it is away: these filters come before those of
+    # availability.
+    *(Capabilities(), Cost(), LoraAdapter(), Vision()),
+    *(Healthy(), Tried(), PAUSED, ROOM),
+)
+"""What a backend must meet in any case."""
+
+FILTERS: Final[tuple[Filter, ...]] = (*NEEDS, TTFT_SLA)
+"""Last the limit on latency: what it alone removes could serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +42,17 @@ class Sifted:
     kept: Sequence[BackendState]
     dropped: tuple[Candidate, ...]
 
-    @property
-    def full(self) -> bool:
-        """True when a backend would do but for its ``max_concurrent``."""
-        return any(candidate.filtered_by == ROOM.name for candidate in self.dropped)
+    def names_dropped_by(self, test: Filter) -> list[str]:
+        """The backends that ``test`` removed, in the order given."""
+        return [candidate.backend for candidate in self.dropped if candidate.filtered_by == test.name]
 
 
-def sift(states: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Sifted:
+def sift(states: Sequence[BackendState], asked: Asked, rule: Rule, filters: Sequence[Filter] = FILTERS) -> Sifted:
     """Takes out the candidates that may not serve the request."""
     kept = states
     dropped: list[Candidate] = []
-    for test in FILTERS:
-        removed = test.removed(kept, request, rule) if kept else {}
+    for test in filters:
+        removed = test.removed(kept, asked, rule) if kept else {}
         if removed:
             dropped.extend(Candidate(name, filtered_by=test.name, reason=reason) for name, reason in removed.items())
             kept = [state for state in kept if state.backend.name not in removed]

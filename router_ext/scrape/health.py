@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from router_ext.dispatch.egress import EgressAnswer, EgressUnavailableError
 from router_ext.engine.engine import Engine
+from router_ext.engine.pool import Slot
 from router_ext.health.probe import ProbeHistory, ProbeResult, next_delay_s, result_of_status
 from router_ext.model.backend import Backend
 from router_ext.model.snapshot import Health
@@ -51,24 +52,35 @@ class HealthChecks:
         self._probed.discard(backend.name)
 
     async def _watch(self, backend: Backend) -> None:
-        slot = self._engine.pool.get(backend.name)
-        history = ProbeHistory(slot.state.health if slot is not None else Health.DOWN)
+        slot = self._engine.pool.get(backend.name) or Slot(backend)
+        history = ProbeHistory(slot.state.health)
         attempt, looked_at = 0, self._clock.monotonic()
         while True:
             result = await self._probe(backend)
-            if result is not None:
-                answering = slot is not None and slot.answered_at >= looked_at
+            # A probe that began before the breaker opened says nothing of the time since.
+            if result is not None and not slot.opened.is_set():
+                answering = slot.answered_at >= looked_at
                 looked_at = self._clock.monotonic()
                 self._take(backend, history, result, answering=answering)
-            attempt = 0 if history.health is Health.HEALTHY else attempt + 1
-            await asyncio.sleep(
-                next_delay_s(history.health, attempt, self._engine.config.server.health_check_interval_s)
-            )
+            attempt = 0 if history.health is Health.HEALTHY and not slot.state.tripped else attempt + 1
+            attempt = await self._rest(slot, history.health, attempt)
+
+    async def _rest(self, slot: Slot, health: Health, attempt: int) -> int:
+        """Waits for the next probe and returns its number. A breaker that opens begins anew, with delays of its own."""
+        interval_s = self._engine.config.server.health_check_interval_s
+        delay_s = slot.probe_delay_s(attempt, interval_s) or next_delay_s(health, attempt, interval_s)
+        try:
+            await asyncio.wait_for(slot.opened.wait(), delay_s)
+        except TimeoutError:
+            return attempt
+        slot.opened.clear()
+        await asyncio.sleep(slot.probe_delay_s(0, interval_s) or 0.0)
+        return 0
 
     def _take(self, backend: Backend, history: ProbeHistory, result: ProbeResult, *, answering: bool) -> None:
         before = history.health
         health = history.add(result, answering=answering)
-        self._engine.set_health(backend.name, health)
+        self._engine.set_health(backend.name, health, alive=result in (ProbeResult.OK, ProbeResult.ODD))
         first = backend.name not in self._probed
         self._probed.add(backend.name)
         if health is not before or first:

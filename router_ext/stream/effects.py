@@ -5,7 +5,7 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
-from router_ext.stream.events import RequestHead
+from router_ext.stream.events import RequestHead, ResponseHeaders
 
 
 class Side(Enum):
@@ -33,7 +33,9 @@ class Forward(Struct, frozen=True):
 
     ``body`` replaces the request's body (None leaves it). ``metadata`` becomes Envoy's dynamic metadata.
     ``response_edits`` are applied when the response comes. ``streaming`` says that the client asked for a stream.
-    ``watch`` is false for requests whose response is of no interest.
+    ``watch`` is false for requests whose response is of no interest. ``failover`` asks for a failing answer to be shown
+    to the engine before the client sees anything of it. With ``relay`` the upstream's answer is a placeholder: the
+    real one comes from the engine. ``wait_s`` is how long Envoy may have to wait for the engine's answer.
     """
 
     edits: HeaderEdits = NO_EDITS
@@ -42,6 +44,9 @@ class Forward(Struct, frozen=True):
     response_edits: HeaderEdits = NO_EDITS
     streaming: bool = False
     watch: bool = True
+    failover: bool = False
+    relay: bool = False
+    wait_s: float = 0.0
 
 
 class Answer(Struct, frozen=True):
@@ -55,13 +60,35 @@ class Answer(Struct, frozen=True):
 Plan = Forward | Answer
 
 
+class RelayHead(Struct, frozen=True):
+    """Status and headers of the answer that takes the place of the upstream's."""
+
+    status: int
+    edits: HeaderEdits
+
+
+class RelayBody(Struct, frozen=True):
+    """The next bytes of that answer; ``end`` says that they are the last."""
+
+    data: bytes
+    end: bool
+
+
+Relayed = RelayHead | RelayBody
+
+
 class HeadersReply(Struct, frozen=True):
-    """Answers a headers message; ``metadata`` and a fresh route choice go with the request side only."""
+    """Answers a headers message; ``metadata`` and a fresh route choice go with the request side only.
+
+    ``takes_over`` (response side only) makes the body ours from here on: Envoy's own is dropped, and what the client
+    gets is sent as ``DuplexBody``.
+    """
 
     side: Side
     edits: HeaderEdits = NO_EDITS
     reroute: bool = False
     metadata: Mapping[str, str] = {}
+    takes_over: bool = False
 
 
 class BodyReply(Struct, frozen=True):
@@ -88,6 +115,12 @@ class TrailersReply(Struct, frozen=True):
     side: Side
 
 
+class Wait(Struct, frozen=True):
+    """Asks Envoy to wait so many seconds (> 0) for the reply that is due. Possible once a message."""
+
+    seconds: float
+
+
 class ImmediateReply(Struct, frozen=True):
     """Ends the exchange with an answer of our own."""
 
@@ -95,10 +128,19 @@ class ImmediateReply(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """Wants the engine's plan. ``body`` is None when the mode does not show it, so that headers must do."""
+    """Wants the engine's plan. ``body`` is None when the mode does not show it, so that headers must do.
+    ``can_relay`` is false where the body modes leave no way to send another answer than the upstream's.
+    """
 
     head: RequestHead
     body: bytes | None
+    can_relay: bool = True
+
+
+class AskRelay(Struct, frozen=True):
+    """Wants to know whether another answer takes the place of the one that begins with ``seen``."""
+
+    seen: ResponseHeaders
 
 
 class ReportFirstToken(Struct, frozen=True):
@@ -109,5 +151,5 @@ class Leave(Struct, frozen=True):
     """Nothing more to see: end the gRPC stream, Envoy goes on alone."""
 
 
-Reply = HeadersReply | BodyReply | DuplexBody | TrailersReply | ImmediateReply
-Effect = Reply | Ask | ReportFirstToken | Leave
+Reply = HeadersReply | BodyReply | DuplexBody | TrailersReply | ImmediateReply | Wait
+Effect = Reply | Ask | AskRelay | ReportFirstToken | Leave

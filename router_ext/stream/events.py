@@ -28,6 +28,18 @@ class Modes(Struct, frozen=True):
         """True when the body can be read before the headers are answered."""
         return self.request is BodyMode.FULL_DUPLEX or (self.request is BodyMode.STREAMED and self.body_before_headers)
 
+    @property
+    def can_relay(self) -> bool:
+        """True when another answer can be sent than the upstream's: Envoy changes the response's mode only while the
+        request's is not full-duplex, and not where bodies come before the headers are answered.
+        """
+        return self.request is not BodyMode.FULL_DUPLEX and not self.body_before_headers
+
+
+def is_failing(status: int) -> bool:
+    """True for an answer that another backend may better: a server error, Envoy's own included, or 429."""
+    return status >= 500 or status == 429
+
 
 class RequestHead(Struct, frozen=True):
     """Method, target and headers of a request. Header names are lower case; pseudo headers are not among them."""
@@ -62,11 +74,16 @@ class RequestTrailers(Struct, frozen=True):
 
 
 class ResponseHeaders(Struct, frozen=True):
-    """Status and content type ("" when missing) of the response; ``end`` means that no body follows."""
+    """Status, content type and ``Retry-After`` ("" when missing) of the response; ``end``: no body follows.
+
+    ``flags`` are Envoy's response flags where the answer is its own.
+    """
 
     status: int
     content_type: str
     end: bool
+    retry_after: str = ""
+    flags: tuple[str, ...] = ()
 
 
 class ResponseBody(Struct, frozen=True):

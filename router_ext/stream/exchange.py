@@ -13,6 +13,7 @@ from router_ext.stream.effects import (
     NO_EDITS,
     Answer,
     Ask,
+    AskRelay,
     BodyReply,
     DuplexBody,
     Effect,
@@ -22,9 +23,14 @@ from router_ext.stream.effects import (
     ImmediateReply,
     Leave,
     Plan,
+    RelayBody,
+    Relayed,
+    RelayHead,
+    Reply,
     ReportFirstToken,
     Side,
     TrailersReply,
+    Wait,
 )
 from router_ext.stream.events import (
     BodyMode,
@@ -38,6 +44,7 @@ from router_ext.stream.events import (
     ResponseHeaders,
     ResponseTrailers,
     Unknown,
+    is_failing,
 )
 from router_ext.stream.sse import SseReader, holds_token
 
@@ -50,6 +57,7 @@ class Phase(Enum):
     DECIDING = auto()
     SENT = auto()
     ANSWER = auto()
+    RELAY = auto()
 
 
 class _Held(Enum):
@@ -72,7 +80,8 @@ NO_HEADERS: Final = Answer(
 
 class Exchange:
     """One exchange. Call ``receive`` for each message and do the effects in order; an ``Ask`` is followed by ``plan``
-    (or ``bail``), whose effects come next.
+    (or ``bail``), whose effects come next. An ``AskRelay`` is followed by ``relayed`` for each part of the answer, and
+    by ``end_relay``.
     """
 
     def __init__(self, wants_body: Callable[[RequestHead], bool], max_body_bytes: int) -> None:
@@ -88,6 +97,8 @@ class Exchange:
         self._passed_on = False
         self._forward = Forward()
         self._sse: SseReader | None = None
+        self._seen: ResponseHeaders | None = None
+        self._collected: tuple[RelayHead, list[bytes]] | None = None
 
     def receive(self, event: Event) -> list[Effect]:  # noqa: PLR0911 - one return a message kind
         """The effects of Envoy's next message."""
@@ -127,7 +138,9 @@ class Exchange:
 
     def bail(self) -> list[Effect]:
         """The effects that let Envoy go on by itself after a fault of ours, with nothing changed."""
-        return self.plan(Forward()) if self._phase is Phase.DECIDING else []
+        if self._phase is Phase.DECIDING:
+            return self.plan(Forward())
+        return self.end_relay() if self._phase is Phase.RELAY else []
 
     # Request side
 
@@ -185,7 +198,7 @@ class Exchange:
     def _ask(self, held: _Held, body: bytes | None) -> list[Effect]:
         assert self._head is not None
         self._phase, self._held = Phase.DECIDING, held
-        return [Ask(self._head, body)]
+        return [Ask(self._head, body, self._modes.can_relay)]
 
     def _release_headers(self, plan: Forward) -> list[Effect]:
         reply = HeadersReply(Side.REQUEST, plan.edits, reroute=bool(plan.edits), metadata=plan.metadata)
@@ -212,6 +225,37 @@ class Exchange:
     # Response side
 
     def _response_headers(self, event: ResponseHeaders) -> list[Effect]:
+        forward = self._forward
+        if self._modes.can_relay and (forward.relay or (forward.failover and is_failing(event.status))):
+            self._phase, self._seen = Phase.RELAY, event
+            return [Wait(forward.wait_s), AskRelay(event)]
+        return self._pass_on(event)
+
+    def relayed(self, part: Relayed) -> list[Reply]:
+        """The effects of the next part of the answer that takes the upstream's place: its head comes first."""
+        if self._collected is not None:
+            return self._collect(*self._collected, part)
+        if not isinstance(part, RelayHead):
+            return [DuplexBody(Side.RESPONSE, part.data, part.end)]
+        seen, self._seen = self._seen, None
+        if seen is not None and seen.end:
+            self._collected = part, []
+            return []
+        set_headers = ((":status", str(part.status)), *part.edits.set)
+        return [HeadersReply(Side.RESPONSE, HeaderEdits(set_headers, part.edits.remove), takes_over=True)]
+
+    def end_relay(self) -> list[Effect]:
+        """The effects after the last part. Without any part the upstream's answer goes on as it is."""
+        seen, self._seen = self._seen, None
+        return [Leave()] if seen is None else self._pass_on(seen)
+
+    def _collect(self, head: RelayHead, pieces: list[bytes], part: Relayed) -> list[Reply]:
+        """Where the upstream's answer is headers only, no body can follow them: ours goes as one whole answer."""
+        assert isinstance(part, RelayBody)
+        pieces.append(part.data)
+        return [ImmediateReply(Answer(head.status, head.edits.set, b"".join(pieces)))] if part.end else []
+
+    def _pass_on(self, event: ResponseHeaders) -> list[Effect]:
         self._phase = Phase.ANSWER
         effects: list[Effect] = [HeadersReply(Side.RESPONSE, self._forward.response_edits)]
         if event.end:

@@ -62,6 +62,46 @@ class SseReader:
             self._data.append(line[5:].removeprefix(b" "))
 
 
+class WholeEvents:
+    """Cuts a stream at the ends of events: what is given on never ends within one."""
+
+    def __init__(self, max_event: int = MAX_LINE_BYTES) -> None:
+        self._max_event = max_event
+        self._held: list[bytes] = []
+        self._size = 0
+        self._tail = b""
+
+    def feed(self, piece: bytes) -> bytes:
+        """Takes the next bytes; returns those up to the end of the last whole event. One that is too large to hold is
+        given on as it comes.
+        """
+        looked_at = self._tail + piece
+        end = max(looked_at.rfind(blank) + len(blank) if blank in looked_at else 0 for blank in _BLANK_LINES)
+        at = end - len(self._tail) if end else 0
+        if end and at >= 0:
+            return self._release(piece[:at], piece[at:])
+        self._hold(piece)
+        return self._release(b"", b"") if self._size > self._max_event else b""
+
+    @property
+    def rest(self) -> bytes:
+        """The event that has begun and not ended."""
+        return b"".join(self._held)
+
+    def _release(self, last: bytes, rest: bytes) -> bytes:
+        ready = b"".join((*self._held, last))
+        self._held, self._size, self._tail = [], 0, b""
+        self._hold(rest)
+        return ready
+
+    def _hold(self, piece: bytes) -> None:
+        self._held.append(piece)
+        self._size += len(piece)
+        self._tail = (self._tail + piece)[-3:]
+
+
+_BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
 _TEXT_FIELDS: Final = ("content", "reasoning", "reasoning_content", "refusal", "text")
 _BLOCK_FIELDS: Final = ("text", "thinking", "partial_json")
 

@@ -57,6 +57,23 @@ class Metrics:
             "kv_cached_tokens", "Prompt tokens that engines found in their cache.", "backend"
         )
         self.scrape_errors: Final = counter("scrape_errors", "Unusable values on metrics pages.", "backend")
+        self.failovers: Final = Counter(
+            f"{PREFIX}_failovers",
+            "Requests that went on to another backend before their answer began.",
+            ("from", "to", "reason"),
+            registry=registry,
+        )
+        self.retry_budget_exhausted: Final = counter(
+            "retry_budget_exhausted", "Failed attempts that were not retried, since too many requests were."
+        )
+        self.circuit_trips: Final = counter("circuit_trips", "Times that a circuit breaker opened.", "backend")
+        self.pauses: Final = counter("backend_pauses", "Times that a backend asked to be left alone.", "backend")
+        self.sla_filtered: Final = counter(
+            "sla_filtered", "Decisions that left a backend out as slower than max_ttft_ms.", "rule", "backend"
+        )
+        self.sla_missed: Final = counter(
+            "sla_missed", "Decisions that gave max_ttft_ms up, since nobody met it.", "rule"
+        )
         self.bypassed: Final = counter("bypassed", "Requests that Envoy handled without the router, by route.", "route")
         self.lost: Final = counter("access_log_lost", "Exchanges whose access log entry never came.", "backend")
         self.faults: Final = counter("faults", "Bugs of router_ext that Envoy was steered around, by place.", "place")
@@ -118,8 +135,23 @@ _BackendGauge = tuple[str, str, Callable[[Slot, float], float | None]]
 _BACKEND_GAUGES: Final[tuple[_BackendGauge, ...]] = (
     (
         "backend_healthy",
-        "1 while the backend takes requests.",
-        lambda slot, _: float(slot.state.health is not Health.DOWN),
+        "1 while the backend takes requests: it is not down, and has not asked for a pause.",
+        lambda slot, now: float(slot.state.health is not Health.DOWN and now >= slot.state.paused_until),
+    ),
+    (
+        "circuit_open",
+        "1 while the backend's circuit breaker is open.",
+        lambda slot, _: float(slot.state.tripped),
+    ),
+    (
+        "backend_ttft_p50_ms",
+        "Median time to first token of the last 100 requests.",
+        lambda slot, _: slot.state.ttft.p50_ms if slot.state.ttft.samples else None,
+    ),
+    (
+        "backend_ttft_p95_ms",
+        "95th percentile of the time to first token of the last 100 requests.",
+        lambda slot, _: slot.state.ttft.p95_ms if slot.state.ttft.samples else None,
     ),
     ("backend_active_requests", "Requests of this router in flight.", lambda slot, _: slot.state.in_flight),
     ("backend_queue_depth", "Requests that wait in the engine.", _queue_depth),

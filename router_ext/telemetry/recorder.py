@@ -8,9 +8,8 @@ from typing import Final
 import structlog
 from prometheus_client import Counter, Histogram
 
-from router_ext.health.failures import failure_of
 from router_ext.model.decision import Decision
-from router_ext.model.outcome import AccessRecord
+from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.snapshot import Health
@@ -65,21 +64,49 @@ class Recorder:
         service = self._service(decision.request.caller)
         self._requests(service, decision.backend, decision.rule).inc()
 
-    def settled(self, decision: Decision, record: AccessRecord, ttft_s: float | None) -> None:
+    def settled(self, decision: Decision, outcome: Outcome) -> None:
         """Durations, tokens and errors, and the one line of the exchange."""
         service, backend = self._service(decision.request.caller), decision.backend
-        failure = failure_of(record)
+        record, failure, usage = outcome.record, outcome.failure, outcome.usage
         series = self._settled(service, backend)
         series.duration.observe(record.duration_s)
         if failure is not None:
             self._metrics.errors.labels(service, backend, failure).inc()
-        elif ttft_s is not None and record.status < 400:
-            series.ttft.observe(ttft_s)
-        if record.usage is not None:
+        elif outcome.ttft_s is not None and record.status < 400:
+            series.ttft.observe(outcome.ttft_s)
+        if usage is not None:
             # Engines report what they like; a counter takes no negative numbers.
-            series.prompt_tokens.inc(max(0, record.usage.prompt_tokens))
-            series.completion_tokens.inc(max(0, record.usage.completion_tokens))
-        self._log.info("exchange", **_line(decision, record, ttft_s, failure))
+            series.prompt_tokens.inc(max(0, usage.prompt_tokens))
+            series.completion_tokens.inc(max(0, usage.completion_tokens))
+        self._log.info("exchange", **_line(decision, outcome))
+
+    def failed_over(self, decision: Decision, to: str, reason: str) -> None:
+        """Counts the move, with one line."""
+        self._metrics.failovers.labels(decision.backend, to, reason).inc()
+        self._log.info("failover", id=decision.id, backend=decision.backend, to=to, reason=reason)
+
+    def retry_budget_exhausted(self, decision: Decision) -> None:
+        """Counts the request that was not retried."""
+        self._metrics.retry_budget_exhausted.inc()
+        self._log.warning("retry_budget_exhausted", id=decision.id, backend=decision.backend)
+
+    def circuit_changed(self, backend: str, *, is_open: bool) -> None:
+        """Counts an opening; one line for either."""
+        if is_open:
+            self._metrics.circuit_trips.labels(backend).inc()
+        self._log.warning("circuit", backend=backend, open=is_open)
+
+    def paused(self, backend: str, seconds: float) -> None:
+        """Counts the pause, with one line."""
+        self._metrics.pauses.labels(backend).inc()
+        self._log.info("pause", backend=backend, seconds=seconds)
+
+    def sla_filtered(self, rule: str, backends: tuple[str, ...], *, missed: bool) -> None:
+        """Counts every backend, and the limit that was given up."""
+        for backend in backends:
+            self._metrics.sla_filtered.labels(rule, backend).inc()
+        if missed:
+            self._metrics.sla_missed.labels(rule).inc()
 
     def pinned(self, backend: str, *, hit: bool) -> None:
         """Counts the hit or the miss."""
@@ -138,19 +165,20 @@ class Recorder:
         self._log.error("config_refused", problem=problem)
 
 
-def _line(decision: Decision, record: AccessRecord, ttft_s: float | None, failure: str | None) -> dict[str, object]:
-    usage = record.usage
+def _line(decision: Decision, outcome: Outcome) -> dict[str, object]:
+    record, usage, ttft_s = outcome.record, outcome.usage, outcome.ttft_s
     return {
         "id": decision.id,
         "service": decision.request.caller.service,
         "rule": decision.rule,
         "backend": decision.backend,
+        "attempts": outcome.attempts,
         "path": decision.request.path,
         "model": decision.request.model,
         "stream": decision.request.stream,
         "status": record.status,
         "flags": record.flags,
-        "failure": failure,
+        "failure": outcome.failure,
         "duration_ms": round(record.duration_s * 1000, 1),
         "ttft_ms": None if ttft_s is None else round(ttft_s * 1000, 1),
         "prompt_tokens": usage.prompt_tokens if usage else None,

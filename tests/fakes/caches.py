@@ -7,6 +7,7 @@ from router_ext.model.backend import Backend
 from router_ext.model.decision import Choice
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import IDLE, BackendState, Health, Prefill, Snapshot
+from router_ext.routing.asked import Asked
 from router_ext.routing.pipeline import Pipeline
 from tests.fakes.domain import backend, request, snapshot
 
@@ -40,7 +41,7 @@ def balanced(
 
 def choice_of(pipeline: Pipeline, affinity: Affinity, *states: Backend | BackendState) -> Choice:
     """The choice for a plain request."""
-    choice = pipeline.route(request(), snapshot(*states), affinity)
+    choice = pipeline.route(Asked(request(), snapshot(*states), affinity, NOW))
     assert isinstance(choice, Choice), choice
     return choice
 
@@ -49,7 +50,7 @@ def spread(pipeline: Pipeline, states: Snapshot, count: int = 300) -> dict[str, 
     """How often each backend is chosen when only the seed differs."""
     chosen = dict.fromkeys(states, 0)
     for seed in range(count):
-        choice = pipeline.route(request(), states, known(seed=seed))
+        choice = pipeline.route(Asked(request(), states, known(seed=seed), NOW))
         assert isinstance(choice, Choice)
         chosen[choice.backend.name] += 1
     return chosen

@@ -9,6 +9,7 @@ from router_ext.model.backend import BackendType
 from router_ext.model.decision import Choice
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState, Health, Prefill, Snapshot
+from router_ext.routing.asked import Asked
 from router_ext.routing.pipeline import Pipeline
 from tests.fakes.domain import backend, request
 
@@ -50,7 +51,7 @@ def test_caches_and_queues_never_change_whether_a_request_can_be_served(
 ) -> None:
     """But for a pinned backend outside the rule; who serves is fit, and stands first among the candidates."""
     pipeline = Pipeline([Rule("r", backends=names)], chain, queue_aware=queue_aware, balancing=balancing)
-    plain, choice = pipeline.route(request(), found), pipeline.route(request(), found, affinity)
+    plain, choice = pipeline.route(Asked(request(), found)), pipeline.route(Asked(request(), found, affinity))
     if not isinstance(choice, Choice):
         assert not isinstance(plain, Choice)
         return
@@ -73,7 +74,8 @@ def test_equal_input_gives_equal_output(
 ) -> None:
     """Also in another pipeline of the same configuration."""
     first, second = (Pipeline([], names, queue_aware=True, balancing=balancing) for _ in range(2))
-    assert first.route(request(), found, affinity) == second.route(request(), dict(found), affinity)
+    answer = first.route(Asked(request(), found, affinity))
+    assert second.route(Asked(request(), dict(found), affinity)) == answer
 
 
 EVENTS = st.lists(

@@ -1,10 +1,11 @@
-"""Who can take a request now: health and room."""
+"""Who can take a request now: health, what the request has tried, pauses and room."""
 
+import math
 from collections.abc import Mapping, Sequence
 
-from router_ext.model.request import InferenceRequest
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState, Health
+from router_ext.routing.asked import Asked
 
 
 class Healthy:
@@ -12,10 +13,43 @@ class Healthy:
 
     name = "health"
 
-    def removed(self, candidates: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Mapping[str, str]:
-        """Every backend that is down."""
+    def removed(self, candidates: Sequence[BackendState], asked: Asked, rule: Rule) -> Mapping[str, str]:
+        """Every backend that is down, and whether its circuit breaker or a probe says so."""
         down = Health.DOWN
-        return {state.backend.name: "is down" for state in candidates if state.health is down}
+        return {
+            state.backend.name: "its circuit breaker is open" if state.tripped else "is down"
+            for state in candidates
+            if state.health is down
+        }
+
+
+class Tried:
+    """Leaves out backends that have already failed the request."""
+
+    name = "tried"
+
+    def removed(self, candidates: Sequence[BackendState], asked: Asked, rule: Rule) -> Mapping[str, str]:
+        """Every backend of an earlier attempt."""
+        tried = asked.tried
+        if not tried:
+            return {}
+        names = [state.backend.name for state in candidates]
+        return {name: "has already failed this request" for name in names if name in tried}
+
+
+class Paused:
+    """Leaves out backends that asked for a pause, until it has passed."""
+
+    name = "pause"
+
+    def removed(self, candidates: Sequence[BackendState], asked: Asked, rule: Rule) -> Mapping[str, str]:
+        """Every backend whose pause goes on, with the seconds that are left, rounded up."""
+        now = asked.now
+        return {
+            state.backend.name: f"asked for a pause of {math.ceil(state.paused_until - now)} s more"
+            for state in candidates
+            if now < state.paused_until
+        }
 
 
 class Room:
@@ -23,7 +57,7 @@ class Room:
 
     name = "max_concurrent"
 
-    def removed(self, candidates: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Mapping[str, str]:
+    def removed(self, candidates: Sequence[BackendState], asked: Asked, rule: Rule) -> Mapping[str, str]:
         """Every full backend, with its count."""
         return {
             state.backend.name: f"serves {state.in_flight} of {state.backend.max_concurrent}"

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from router_ext.model.request import VISION, InferenceRequest
+from router_ext.model.request import VISION
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState
+from router_ext.routing.asked import Asked
 
 
 class Capabilities:
@@ -12,7 +13,7 @@ class Capabilities:
 
     name = "capabilities"
 
-    def removed(self, candidates: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Mapping[str, str]:
+    def removed(self, candidates: Sequence[BackendState], asked: Asked, rule: Rule) -> Mapping[str, str]:
         """Names what each removed backend lacks."""
         required = rule.required_capabilities
         if not required:
@@ -29,9 +30,11 @@ class Vision:
 
     name = "vision"
 
-    def removed(self, candidates: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Mapping[str, str]:
+    def removed(self, candidates: Sequence[BackendState], asked: Asked, rule: Rule) -> Mapping[str, str]:
         """Removes nothing when no candidate declares the capability: the operator has not said who can see."""
-        if request.content_type != VISION or not any(VISION in state.backend.capabilities for state in candidates):
+        if asked.request.content_type != VISION or not any(
+            VISION in state.backend.capabilities for state in candidates
+        ):
             return {}
         return {
             state.backend.name: "does not declare vision"

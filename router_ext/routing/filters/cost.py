@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from router_ext.model.request import InferenceRequest
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState
+from router_ext.routing.asked import Asked
 
 
 class Cost:
@@ -12,7 +12,7 @@ class Cost:
 
     name = "cost"
 
-    def removed(self, candidates: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Mapping[str, str]:
+    def removed(self, candidates: Sequence[BackendState], asked: Asked, rule: Rule) -> Mapping[str, str]:
         """States the price that was too high."""
         ceiling = rule.max_cost_1m
         if not ceiling:

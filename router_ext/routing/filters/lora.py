@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from router_ext.model.request import InferenceRequest
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState
+from router_ext.routing.asked import Asked
 
 
 class LoraAdapter:
@@ -12,9 +12,9 @@ class LoraAdapter:
 
     name = "lora"
 
-    def removed(self, candidates: Sequence[BackendState], request: InferenceRequest, rule: Rule) -> Mapping[str, str]:
+    def removed(self, candidates: Sequence[BackendState], asked: Asked, rule: Rule) -> Mapping[str, str]:
         """Removes nothing when no candidate has an adapter of that name."""
-        adapter = request.model
+        adapter = asked.request.model
         if not any(adapter in state.backend.lora_adapters for state in candidates):
             return {}
         return {

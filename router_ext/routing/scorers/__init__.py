@@ -8,7 +8,7 @@ from router_ext.model.request import InferenceRequest
 from router_ext.model.snapshot import BackendState
 
 NO_AFFINITY: Final = Affinity(0, {}, 0, 0.0)
-"""What scorers get when nothing is known of the caches."""
+"""Nothing is known of the caches: the request is neither pinned nor balanced by prediction."""
 
 
 class Scorer(Protocol):

@@ -7,6 +7,7 @@ from router_ext.model.backend import BackendType
 from router_ext.model.decision import NoChoice
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState, Health, Prefill
+from router_ext.routing.asked import Asked
 from router_ext.routing.pipeline import Pipeline
 from tests.fakes.caches import at_work, balanced, choice_of, known, spread, work
 from tests.fakes.domain import backend, request, snapshot
@@ -141,7 +142,7 @@ def test_engines_without_a_prefix_cache_of_their_own_are_never_pinned(engine: Ba
 
 def _outside(pinned: dict[str, int], *states: BackendState, model: str = "m-a") -> tuple[str, int]:
     pipeline = balanced(Balancing.PIN, rule=("a", "b"), chain=("a",))
-    choice = pipeline.route(request(model), snapshot(*states), known(pinned))
+    choice = pipeline.route(Asked(request(model), snapshot(*states), known(pinned)))
     assert not isinstance(choice, NoChoice)
     return choice.backend.name, choice.matched
 

@@ -1,4 +1,4 @@
-"""Each filter, on both sides of its boundary, with the reason that it gives."""
+"""What a backend must have for a request: each filter, on both sides of its boundary, with the reason that it gives."""
 
 from collections.abc import Mapping
 
@@ -6,8 +6,8 @@ from router_ext.model.backend import Backend
 from router_ext.model.request import InferenceRequest
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState, Health
+from router_ext.routing.asked import Asked
 from router_ext.routing.filters import Filter
-from router_ext.routing.filters.availability import Healthy, Room
 from router_ext.routing.filters.capabilities import Capabilities, Vision
 from router_ext.routing.filters.cost import Cost
 from router_ext.routing.filters.lora import LoraAdapter
@@ -19,7 +19,7 @@ PLAIN = Rule("r")
 def _removed(
     test: Filter, *backends: Backend, of: InferenceRequest | None = None, rule: Rule = PLAIN
 ) -> Mapping[str, str]:
-    return test.removed([BackendState(item, Health.HEALTHY) for item in backends], of or request(), rule)
+    return test.removed([BackendState(item, Health.HEALTHY) for item in backends], Asked(of or request(), {}), rule)
 
 
 def test_capabilities_must_all_be_there() -> None:
@@ -82,15 +82,3 @@ def test_an_image_goes_where_vision_is_declared() -> None:
 def test_an_image_may_go_anywhere_where_nobody_declares_vision() -> None:
     """The operator has not said who can see."""
     assert _removed(Vision(), backend("a"), backend("b"), of=request(content_type="vision")) == {}
-
-
-def test_only_down_is_unavailable() -> None:
-    """A degraded backend still takes requests."""
-    states = [BackendState(backend(health.value), health) for health in Health]
-    assert Healthy().removed(states, request(), PLAIN) == {"down": "is down"}
-
-
-def test_room_ends_at_max_concurrent() -> None:
-    """One below the limit is taken, at the limit it is not."""
-    states = [BackendState(backend(str(n), room=2), Health.HEALTHY, in_flight=n) for n in (1, 2, 3)]
-    assert Room().removed(states, request(), PLAIN) == {"2": "serves 2 of 2", "3": "serves 3 of 2"}

@@ -7,6 +7,7 @@ from router_ext.model.decision import Candidate, Choice, NoChoice
 from router_ext.model.request import InferenceRequest
 from router_ext.model.rule import Match, Rule
 from router_ext.model.snapshot import BackendState, Health, Snapshot
+from router_ext.routing.asked import Asked
 from router_ext.routing.pipeline import Pipeline, upstream_model
 from tests.fakes.domain import backend, request, snapshot
 
@@ -26,7 +27,7 @@ def _busy(item: Backend, in_flight: int) -> BackendState:
 
 
 def _choice(pipeline: Pipeline, states: Snapshot, of: InferenceRequest | None = None) -> Choice:
-    choice = pipeline.route(of or request(), states)
+    choice = pipeline.route(Asked(of or request(), states))
     assert isinstance(choice, Choice), choice
     return choice
 
@@ -75,7 +76,7 @@ def test_the_fallback_chain_stays_under_the_conditions_of_the_rule() -> None:
     fits = backend("fits", cost=5, capabilities=("json_output",))
     states = snapshot(_down(backend("a", capabilities=("json_output",))), dear, backend("plain"), fits)
     assert _picked(pipeline, states) == ("fits", "r")
-    choice = pipeline.route(request(), {name: states[name] for name in ("a", "dear", "plain")})
+    choice = pipeline.route(Asked(request(), {name: states[name] for name in ("a", "dear", "plain")}))
     assert choice == NoChoice(
         "r",
         (
@@ -129,9 +130,48 @@ def test_a_full_backend_is_passed_over_at_its_limit() -> None:
 )
 def test_a_refusal_says_whether_a_wait_may_help(states: Snapshot, full: bool) -> None:
     """It may where a backend would do but for its limit; a down one at its limit would not."""
-    choice = RULE.route(request(), states)
+    choice = RULE.route(Asked(request(), states))
     assert isinstance(choice, NoChoice)
     assert choice.full is full
+
+
+def test_a_retry_goes_to_a_backend_that_was_not_tried() -> None:
+    """Within the rule first, then down the chain; when all were tried nobody is left."""
+    for tried, name in (({"b"}, "a"), ({"a"}, "b"), ({"a", "b"}, "c")):
+        choice = RULE.route(Asked(request(), snapshot(A, B, C), tried=frozenset(tried)))
+        assert isinstance(choice, Choice)
+        assert choice.backend.name == name
+    refused = RULE.route(Asked(request(), snapshot(A, B, C), tried=frozenset("abc")))
+    assert isinstance(refused, NoChoice)
+    assert (refused.full, refused.paused_until) == (False, None)
+
+
+def test_a_retry_does_not_replace_the_only_owner_of_an_adapter() -> None:
+    """Another backend would answer as another model."""
+    owner = backend("a", adapters=("sql",))
+    asked = Asked(request("sql"), snapshot(owner, B, C), tried=frozenset({"a"}))
+    assert isinstance(RULE.route(asked), NoChoice)
+
+
+def test_a_paused_backend_is_passed_over() -> None:
+    """Until its pause has passed."""
+    states = snapshot(A, BackendState(B, Health.HEALTHY, paused_until=100.0), C)
+    for now, name in ((99.9, "a"), (100.0, "b")):
+        choice = RULE.route(Asked(request(), states, now=now))
+        assert isinstance(choice, Choice)
+        assert choice.backend.name == name
+
+
+def test_a_refusal_has_the_end_of_the_first_pause_of_rule_and_chain() -> None:
+    """A pause that hides behind an adapter's owner in the chain counts, too."""
+    names = [backend("b"), backend("a"), backend("c", adapters=("sql",))]
+    paused = [
+        BackendState(item, Health.HEALTHY, paused_until=until)
+        for item, until in zip(names, (130.0, 150.0, 140.0), strict=True)
+    ]
+    choice = RULE.route(Asked(request("sql"), snapshot(*paused), now=100.0))
+    assert isinstance(choice, NoChoice)
+    assert choice.paused_until == 130.0
 
 
 def test_queue_aware_routing_takes_the_least_busy() -> None:
@@ -149,14 +189,14 @@ def test_an_adapter_goes_only_where_it_is_loaded() -> None:
     loaded = backend("a", adapters=("sql",))
     choice = _choice(pipeline, snapshot(loaded, B), request("sql"))
     assert (choice.backend.name, choice.upstream_model) == ("a", "sql")
-    assert isinstance(pipeline.route(request("sql"), snapshot(_down(loaded), B)), NoChoice)
+    assert isinstance(pipeline.route(Asked(request("sql"), snapshot(_down(loaded), B))), NoChoice)
 
 
 def test_an_adapter_whose_only_owner_is_away_is_not_replaced_by_the_fallback_chain() -> None:
     """Not under a base model; another owner in the chain does serve."""
     pipeline = Pipeline([Rule("r", backends=("b", "a"))], ["b", "c"])
     owner = backend("a", adapters=("sql",))
-    assert pipeline.route(request("sql"), snapshot(_down(owner), B, C)) == NoChoice(
+    assert pipeline.route(Asked(request("sql"), snapshot(_down(owner), B, C))) == NoChoice(
         "r",
         (
             Candidate("b", "lora", "does not have the adapter"),
@@ -172,7 +212,7 @@ def test_an_adapter_whose_only_owner_is_away_is_not_replaced_by_the_fallback_cha
 def test_an_adapter_whose_only_owner_is_full_may_be_waited_for() -> None:
     """The refusal says so."""
     pipeline = Pipeline([Rule("r", backends=("a",))], ["c"])
-    choice = pipeline.route(request("sql"), snapshot(_busy(backend("a", adapters=("sql",)), 64), C))
+    choice = pipeline.route(Asked(request("sql"), snapshot(_busy(backend("a", adapters=("sql",)), 64), C)))
     assert isinstance(choice, NoChoice)
     assert choice.full
 
@@ -181,7 +221,7 @@ def test_an_image_whose_only_viewer_is_away_goes_to_no_other() -> None:
     """The fallback chain's backends do not declare that they see."""
     pipeline = Pipeline([Rule("r", backends=("a",))], ["c"])
     sees = backend("a", capabilities=("vision",))
-    assert isinstance(pipeline.route(request(content_type="vision"), snapshot(_down(sees), C)), NoChoice)
+    assert isinstance(pipeline.route(Asked(request(content_type="vision"), snapshot(_down(sees), C))), NoChoice)
     assert _picked(pipeline, snapshot(_down(sees), C)) == ("c", "r")
 
 

@@ -1,0 +1,138 @@
+"""Sending a request to one backend, as the accounts see it: begun once, ended once, whatever path it takes."""
+
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from router_ext.engine.caches import Caches, Expected
+from router_ext.engine.pool import Pool, Slot
+from router_ext.health.failures import FIRST_TOKEN_TIMEOUT, is_backend_error
+from router_ext.health.pause import pause_s
+from router_ext.model.decision import Decision
+from router_ext.model.outcome import Usage
+from router_ext.ports import Clock, Telemetry
+from router_ext.routing.pipeline import upstream_model
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One backend's turn at a request. Times are monotonic seconds; ``first_token_at`` stays None without a streamed
+    token.
+
+    ``expected`` is None where no cache is looked at. ``paused``: the backend asked to be left alone, which is no error.
+    ``in_flight`` is false once the request no longer counts in its backend.
+    """
+
+    decision: Decision
+    slot: Slot
+    started_at: float
+    expected: Expected | None = None
+    first_token_at: float | None = None
+    paused: bool = False
+    in_flight: bool = True
+
+    @property
+    def streamed_ttft_s(self) -> float | None:
+        """Seconds from the request to its first streamed token."""
+        return None if self.first_token_at is None else self.first_token_at - self.started_at
+
+
+class AttemptEnd(Struct, frozen=True):
+    """How an attempt ended. ``status`` is 0 without an answer; ``failure`` is one of ``health.failures`` or None."""
+
+    status: int
+    failure: str | None
+    ttft_s: float | None = None
+    usage: Usage | None = None
+
+    @property
+    def whole(self) -> bool:
+        """True for a whole 2xx answer."""
+        return 200 <= self.status < 300 and self.failure is None
+
+
+class Attempts:
+    """Begins and ends attempts."""
+
+    def __init__(self, pool: Pool, caches: Caches, telemetry: Telemetry, clock: Clock) -> None:
+        self._pool = pool
+        self._caches = caches
+        self._telemetry = telemetry
+        self._clock = clock
+
+    def begin(self, decision: Decision, expected: Expected | None = None) -> Attempt:
+        """Counts the request in its backend."""
+        slot, now = self._pool[decision.backend], self._clock.monotonic()
+        if expected is not None:
+            slot.begin_prefill(decision.id, expected.missing, now, shows_first_token=decision.request.stream)
+        slot.acquire()
+        self._telemetry.routed(decision)
+        return Attempt(decision, slot, now, expected)
+
+    def first_token(self, attempt: Attempt) -> None:
+        """The first generated token of a streamed answer passed; later ones change nothing."""
+        if attempt.first_token_at is not None:
+            return
+        now = self._clock.monotonic()
+        attempt.first_token_at = now
+        if attempt.expected is not None:
+            attempt.slot.first_token(attempt.decision.id, now)
+            if self._is_current(attempt):
+                self._caches.warmed(attempt.expected, attempt.slot.state.backend, now)
+
+    def pause(self, attempt: Attempt, status: int, retry_after: str) -> None:
+        """Leaves the backend alone for as long as its answer asks for; nothing where it does not."""
+        seconds = pause_s(status, retry_after, self._clock.wall())
+        if seconds is None:
+            return
+        attempt.paused = True
+        attempt.slot.pause(self._clock.monotonic() + seconds)
+        self._telemetry.paused(attempt.decision.backend, seconds)
+
+    def abandon(self, attempt: Attempt) -> None:
+        """Nobody knows how it ended: it no longer counts in its backend."""
+        self._release(attempt)
+        attempt.slot.end_prefill(attempt.decision.id, self._clock.monotonic())
+
+    def end(self, attempt: Attempt, end: AttemptEnd) -> None:
+        """Takes it off its backend's count and learns from it. Call it once, also after ``abandon``."""
+        self._release(attempt)
+        slot, now = attempt.slot, self._clock.monotonic()
+        if 0 < end.status < 500:
+            slot.answered_at = now
+        if is_backend_error(end.failure) and not attempt.paused and slot.error(now, attempt.started_at):
+            self._telemetry.circuit_changed(attempt.decision.backend, is_open=True)
+        if end.ttft_s is not None and _tells_ttft(end):
+            slot.took(max(0.0, end.ttft_s), now)
+        if attempt.expected is not None:
+            self._settle_cache(attempt, attempt.expected, end, now)
+
+    def _release(self, attempt: Attempt) -> None:
+        if attempt.in_flight:
+            attempt.in_flight = False
+            attempt.slot.release()
+
+    def _settle_cache(self, attempt: Attempt, expected: Expected, end: AttemptEnd, now: float) -> None:
+        """What the request did to its backend's cache, and what the engine says it found there."""
+        backend, prefilled = attempt.slot.state.backend, None
+        if end.whole and self._is_current(attempt):
+            # The report first: a prediction that was wrong drops the old pin, not the one of this request.
+            report = self._caches.settled(expected, backend, end.usage, now)
+            self._caches.warmed(expected, backend, now)
+            if report is not None:
+                prefilled = expected.chain.prompt.size - report.cached
+                self._telemetry.cache_reported(backend.name, report.predicted_tokens, report.cached_tokens)
+        attempt.slot.end_prefill(attempt.decision.id, now, prefilled)
+
+    def _is_current(self, attempt: Attempt) -> bool:
+        """False when the backend was removed, moved, or given another model since: its cache is not the one that the
+        request went to.
+        """
+        backend, decision = attempt.slot.state.backend, attempt.decision
+        still_there = self._pool.get(backend.name) is attempt.slot
+        return still_there and decision.upstream_model == upstream_model(backend, decision.request.model)
+
+
+def _tells_ttft(end: AttemptEnd) -> bool:
+    """A stream that was silent for too long tells a lower bound, without which a backend that hangs looks fast."""
+    return end.failure == FIRST_TOKEN_TIMEOUT or (0 < end.status < 400 and end.failure is None)

@@ -1,0 +1,178 @@
+"""Bringing a request's answer from another backend than the one that failed it.
+
+An answer is released only when it is certain to be one: a stream at its first token, any other as a whole. Until then a
+failure leads to the next candidate. After that nothing is sent twice, and a stream that breaks ends with an error
+event.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from router_ext.config.sections import RouterConfig
+from router_ext.engine.answers import BROKEN_STREAM, nothing_said
+from router_ext.engine.attempts import AttemptEnd, Attempts
+from router_ext.engine.exchanges import KeptRequest, OpenExchange
+from router_ext.engine.failover import Failover
+from router_ext.engine.forwarding import call_of, relay_head
+from router_ext.engine.opening import Failed, OpenedStream, OpenedWhole, open_stream, open_whole
+from router_ext.health import failures
+from router_ext.model.outcome import StreamEnd
+from router_ext.ports import Clock, CutError, Dispatcher, UnreachableError, UpstreamAnswer
+from router_ext.stream.effects import Answer, RelayBody, Relayed
+from router_ext.stream.events import ResponseHeaders, is_failing
+from router_ext.stream.sse import WholeEvents
+
+_STREAM_FAILURES: Final = {
+    StreamEnd.WHOLE: None,
+    StreamEnd.ERROR: failures.STREAM_ERROR,
+    StreamEnd.TRUNCATED: failures.TRUNCATED,
+    StreamEnd.UNKNOWN: failures.TRUNCATED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RelayTools:
+    """What every relay uses."""
+
+    attempts: Attempts
+    failover: Failover
+    dispatcher: Dispatcher
+    clock: Clock
+
+
+class Relay:
+    """One request's way over the backends that are left."""
+
+    def __init__(self, exchange: OpenExchange, kept: KeptRequest, config: RouterConfig, tools: RelayTools) -> None:
+        self._exchange = exchange
+        self._kept = kept
+        self._server = config.server
+        self._defaults = config.defaults
+        self._tools = tools
+        self._streaming = exchange.attempt.decision.request.stream
+
+    async def parts(self, seen: ResponseHeaders | None) -> AsyncGenerator[Relayed]:
+        """The parts of the answer; none when the upstream's own, which begins with ``seen``, must do.
+
+        ``seen`` is None where no upstream has been asked yet.
+        """
+        if seen is not None and not self._move(seen.status, failures.of_answer(seen.status, seen.flags)):
+            return
+        self._exchange.relayed = AttemptEnd(0, failures.ROUTER_FAULT)
+        async with AsyncExitStack() as stack:
+            opened = await self._open(stack)
+            match opened:
+                case Failed():
+                    said = opened.said or nothing_said(opened.failure)
+                    self._exchange.relayed = AttemptEnd(opened.status, opened.failure, self._elapsed_s)
+                    yield relay_head(said.status, said.headers, self._exchange)
+                    yield RelayBody(said.body, end=True)
+                case OpenedStream() | OpenedWhole():
+                    yield relay_head(opened.answer.status, opened.answer.headers, self._exchange)
+                    bodies = self._events(opened) if isinstance(opened, OpenedStream) else self._pieces(opened)
+                    async with aclosing(bodies):
+                        async for body in bodies:
+                            yield body
+
+    # Until an answer is certain
+
+    async def _open(self, stack: AsyncExitStack) -> OpenedStream | OpenedWhole | Failed:
+        """Tries one candidate after the other, until an answer is certain or nobody is left."""
+        while True:
+            result = await self._try(stack)
+            if not isinstance(result, Failed):
+                return result
+            await stack.aclose()
+            if not self._move(result.status, result.failure):
+                return result
+
+    async def _try(self, stack: AsyncExitStack) -> OpenedStream | OpenedWhole | Failed:
+        call = call_of(self._kept.head, self._kept.body, self._exchange)
+        try:
+            async with asyncio.timeout(self._limit_s):
+                return await self._read(await stack.enter_async_context(self._tools.dispatcher.post(call)))
+        except TimeoutError:
+            return Failed(failures.FIRST_TOKEN_TIMEOUT if self._streaming else failures.TIMEOUT)
+        except UnreachableError:
+            return Failed(failures.UNREACHABLE)
+        except CutError:
+            return Failed(failures.CUT)
+
+    async def _read(self, answer: UpstreamAnswer) -> OpenedStream | OpenedWhole | Failed:
+        if is_failing(answer.status):
+            return await self._refused(answer)
+        kind = answer.header("content-type").lower()
+        if answer.status == 200 and self._streaming and (not kind or kind.startswith("text/event-stream")):
+            return await open_stream(answer)
+        return await open_whole(answer, self._server.max_body_bytes)
+
+    async def _refused(self, answer: UpstreamAnswer) -> Failed:
+        failure = failures.of_answer(answer.status, answer.flags)
+        if answer.flags:
+            return Failed(failure)
+        self._tools.attempts.pause(self._exchange.attempt, answer.status, answer.header("retry-after"))
+        whole = await open_whole(answer, self._server.max_body_bytes)
+        return Failed(failure, Answer(answer.status, answer.headers, whole.body))
+
+    def _move(self, status: int, failure: str) -> bool:
+        end = AttemptEnd(status, failure, self._elapsed_s)
+        return self._limit_s > 0 and self._tools.failover.move(self._exchange, end, self._defaults.max_attempts)
+
+    @property
+    def _limit_s(self) -> float:
+        """How long an attempt may take until its answer is certain; 0 when the time for the request is up."""
+        if self._streaming:
+            return self._defaults.first_token_timeout_s or self._server.stream_idle_timeout_s
+        spent = self._tools.clock.monotonic() - self._exchange.started_at
+        return max(0.0, self._server.default_timeout_s - spent)
+
+    @property
+    def _elapsed_s(self) -> float:
+        return self._tools.clock.monotonic() - self._exchange.attempt.started_at
+
+    # From then on
+
+    async def _events(self, stream: OpenedStream) -> AsyncGenerator[RelayBody]:
+        """Whole events only, so that an error event can follow wherever the stream breaks."""
+        events = WholeEvents()
+        failure: str | None = failures.ROUTER_FAULT
+        try:
+            yield self._ready(stream, events.feed(stream.opening))
+            try:
+                async for piece in stream.rest:
+                    stream.reader.feed(piece)
+                    ready = events.feed(piece)
+                    if ready:
+                        yield self._ready(stream, ready)
+                failure = _STREAM_FAILURES[stream.reader.end]
+            except CutError:
+                failure = None if stream.reader.end is StreamEnd.WHOLE else failures.CUT
+            in_order = failure in (None, failures.STREAM_ERROR)
+            yield RelayBody(events.rest if in_order else BROKEN_STREAM, end=True)
+        finally:
+            self._exchange.relayed = AttemptEnd(stream.answer.status, failure, None, stream.reader.usage)
+
+    def _ready(self, stream: OpenedStream, events: bytes) -> RelayBody:
+        if stream.reader.has_token:
+            self._tools.attempts.first_token(self._exchange.attempt)
+        return RelayBody(events, end=False)
+
+    async def _pieces(self, whole: OpenedWhole) -> AsyncGenerator[RelayBody]:
+        """The answer; one that breaks beyond what may be held has no end, which the client sees."""
+        failure: str | None = failures.ROUTER_FAULT if whole.more else None
+        ttft_s = self._elapsed_s
+        try:
+            yield RelayBody(whole.body, end=whole.more is None)
+            if whole.more is not None:
+                async for piece in whole.more:
+                    whole.reader.feed(piece)
+                    yield RelayBody(piece, end=False)
+                failure = None
+                yield RelayBody(b"", end=True)
+        except CutError:
+            failure = failures.CUT
+        finally:
+            self._exchange.relayed = AttemptEnd(whole.answer.status, failure, ttft_s, whole.reader.usage)

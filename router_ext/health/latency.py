@@ -1,0 +1,61 @@
+"""How long a backend takes to its first token: raw percentiles over its last requests.
+
+Times are taken as they are, however long the answers were. ``now`` is monotonic seconds and never goes back.
+"""
+
+import math
+from bisect import bisect_left, insort
+from collections import deque
+from typing import Final
+
+from router_ext.model.snapshot import NO_SAMPLES, TtftStats
+
+WINDOW: Final = 100
+"""Times that are kept; the oldest one makes room."""
+
+MIN_SAMPLES: Final = 10
+"""Fewer say nothing. The slowest of them is the 95th percentile below 20 samples, so one cold start decides it."""
+
+STALE_S: Final = 300.0
+"""The greatest age of the newest sample: a backend without traffic is unknown again, not slow for good."""
+
+
+class TtftWindow:
+    """The last ``WINDOW`` times to first token of one backend.
+
+    ``stats`` is ``NO_SAMPLES`` before the first one; it is replaced by ``add`` and never changed.
+    """
+
+    def __init__(self) -> None:
+        self._arrived: deque[float] = deque()
+        self._ascending: list[float] = []
+        self.stats: TtftStats = NO_SAMPLES
+
+    def add(self, ttft_s: float, now: float) -> None:
+        """Takes one time, in seconds. ValueError, and no change, when it is negative or not finite."""
+        if not 0 <= ttft_s < math.inf:
+            raise ValueError(f"{ttft_s} is no time to a first token")
+        if len(self._arrived) == WINDOW:
+            del self._ascending[bisect_left(self._ascending, self._arrived.popleft())]
+        self._arrived.append(ttft_s)
+        insort(self._ascending, ttft_s)
+        self.stats = TtftStats(len(self._ascending), now, self._percentile_ms(50), self._percentile_ms(95))
+
+    def _percentile_ms(self, percent: int) -> float:
+        """Nearest rank: the value at position ``ceil(percent / 100 * n)``, from 1, of the ascending order.
+
+        The inverse of the empirical distribution function, type 1 of Hyndman and Fan, "Sample Quantiles in Statistical
+        Packages", The American Statistician 50 (1996). It is always a time that was measured. In whole numbers, so
+        that no rounding moves the position.
+        """
+        rank = -(-percent * len(self._ascending) // 100)
+        return self._ascending[rank - 1] * 1000
+
+
+def is_telling(stats: TtftStats, now: float) -> bool:
+    """True when the percentiles may be acted on.
+
+    False means unknown, neither fast nor slow: fewer than ``MIN_SAMPLES`` samples, or the newest older than
+    ``STALE_S``. At either limit they tell.
+    """
+    return stats.samples >= MIN_SAMPLES and now - stats.newest_at <= STALE_S

@@ -1,0 +1,79 @@
+"""What an answer tells on its way through the router: its first token, its token counts, and how it ended.
+
+Only answers that the router passes on itself are read here; those that Envoy passes on are read by Envoy.
+"""
+
+import re
+from typing import Final
+
+from router_ext.model.outcome import StreamEnd, Usage
+from router_ext.stream.sse import SseReader, holds_token
+
+CARRY_BYTES: Final = 128
+"""How much of a piece's end is looked at again with the next one: longer than any key with its number."""
+
+_COUNT: Final = re.compile(rb'"([a-z_]{1,40}_tokens)"\s{0,8}:\s{0,8}(\d{1,15})(?!\d)')
+_FIELD_OF: Final = {
+    b"prompt_tokens": "prompt_tokens",
+    b"input_tokens": "prompt_tokens",
+    b"completion_tokens": "completion_tokens",
+    b"output_tokens": "completion_tokens",
+    b"cached_tokens": "cached_tokens",
+    b"cache_read_input_tokens": "cached_tokens",
+}
+# A quote inside a JSON string is escaped: a key or value in plain quotes is structure, never generated text.
+_ERROR: Final = re.compile(rb'\s*\{\s*"error"\s*:\s*[^n\s]|\s*\{\s*"type"\s*:\s*"(?:error|response\.failed)"')
+_LAST: Final = re.compile(
+    rb'"finish_reason"\s*:\s*"|"type"\s*:\s*"(?:response\.completed|response\.incomplete|message_stop)"'
+)
+
+
+class UsageReader:
+    """The token counts of an answer in pieces, plain or streamed, whatever the API's words; the last one counts."""
+
+    def __init__(self) -> None:
+        self._carry = b""
+        self._counts: dict[str, int] = {}
+
+    def feed(self, piece: bytes) -> None:
+        """Takes the next bytes."""
+        text = self._carry + piece
+        if b'_tokens"' in text:
+            for key, digits in _COUNT.findall(text):
+                if key in _FIELD_OF:
+                    self._counts[_FIELD_OF[key]] = int(digits)
+        self._carry = text[-CARRY_BYTES:]
+
+    @property
+    def usage(self) -> Usage | None:
+        """The counts so far, None before any was seen."""
+        return Usage(**self._counts) if self._counts else None
+
+
+class StreamReader:
+    """An event stream in pieces. ``end`` is UNKNOWN until it says that it is whole, or that it failed."""
+
+    def __init__(self) -> None:
+        self._events = SseReader()
+        self._usage = UsageReader()
+        self.has_token = False
+        self.end = StreamEnd.UNKNOWN
+
+    def feed(self, piece: bytes) -> None:
+        """Takes the next bytes."""
+        self._usage.feed(piece)
+        for data in self._events.feed(piece):
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        if _ERROR.match(data):
+            self.end = StreamEnd.ERROR
+        elif self.end is not StreamEnd.ERROR and (data == b"[DONE]" or _LAST.search(data)):
+            self.end = StreamEnd.WHOLE
+        if not self.has_token:
+            self.has_token = holds_token(data)
+
+    @property
+    def usage(self) -> Usage | None:
+        """The counts so far, None before any was seen."""
+        return self._usage.usage
