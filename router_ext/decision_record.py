@@ -13,6 +13,7 @@ def message_of_decision(decision: Decision) -> pb.Decision:
         backend=decision.backend,
         upstream_model=decision.upstream_model,
         rejection=decision.rejection,
+        attempt=decision.attempt,
         candidates=[_candidate(candidate) for candidate in decision.candidates],
         request=pb.RequestFacts(
             path=request.path,

@@ -33,6 +33,7 @@ class Status:
                 "url": str(state.backend.endpoint),
                 "model": state.backend.model_name,
                 "health": state.health.value,
+                "circuit_open": state.tripped,
                 "active_requests": state.in_flight,
                 "max_concurrent": state.backend.max_concurrent,
             }

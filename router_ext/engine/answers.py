@@ -23,26 +23,6 @@ def refusal(rejection: Rejection) -> Answer:
     return Answer(rejection.status, tuple(headers), orjson.dumps(rejection.body()))
 
 
-BROKEN_STREAM: Final = (
-    b"event: error\ndata: "
-    + orjson.dumps(
-        {
-            "type": "error",
-            "error": {
-                "message": "The backend ended the stream early.",
-                "type": "api_error",
-                "param": None,
-                "code": "stream_truncated",
-            },
-        }
-    )
-    + b"\n\ndata: [DONE]\n\n"
-)
-"""The last events of a stream that broke. Clients of every API take them for an error: those of the chat, completions
-and responses APIs look for ``error`` in the data, those of the messages API at the event's name.
-"""
-
-
 def nothing_said(failure: str) -> Answer:
     """The answer where no backend brought one."""
     if failure in (TIMEOUT, FIRST_TOKEN_TIMEOUT):

@@ -20,7 +20,7 @@ from router_ext.engine.limits import KeptBytes
 from router_ext.engine.pool import Pool
 from router_ext.engine.reconcile import LeakMeter
 from router_ext.engine.relay import Relay, RelayTools
-from router_ext.health.failures import CLIENT_LEFT, failure_of, of_flags
+from router_ext.health.failures import CLIENT_LEFT, ROUTER_FAULT, failure_of, of_flags
 from router_ext.health.load import QueueReading
 from router_ext.model.decision import Choice, Decision, NoChoice
 from router_ext.model.headers import SESSION_HEADERS
@@ -188,13 +188,14 @@ class Engine:
             pin, expected = choice.matched > 0, self.caches.expect(chain, backend, choice.matched)
             self._telemetry.pinned(backend.name, hit=pin)
         exchange = self._begin(decision, expected)
+        server, stream = self.config.server, decision.request.stream
+        wait_s = server.stream_idle_timeout_s if stream else server.default_timeout_s
         if can_relay and self._kept_bytes.take(request.size):
             exchange.kept = request
-            if decision.request.stream and self.config.defaults.first_token_timeout_s is not None:
+            if stream and self.config.defaults.first_token_timeout_s is not None:
                 exchange.relay_first = True
-                return await_relay(decision, self.config.server.stream_idle_timeout_s)
-        timeout_s = self.config.server.default_timeout_s
-        return forward_inference(request.head, request.body, decision, backend, timeout_s, pin=pin, failover=can_relay)
+                return await_relay(decision, wait_s)
+        return forward_inference(request.head, request.body, decision, backend, wait_s, pin=pin, failover=can_relay)
 
     def _commit_blind(self, head: RequestHead, request: InferenceRequest, choice: Choice) -> Plan:
         """A request whose body nobody saw: it cannot be sent once more."""
@@ -355,6 +356,9 @@ def _end_of(exchange: OpenExchange, record: AccessRecord) -> AttemptEnd:
     answer that was replaced, and of the client.
     """
     attempt, relayed = exchange.attempt, exchange.relayed
+    if relayed is None and exchange.relay_first:
+        # Envoy did not wait for the router: what it sent instead says nothing of the backend, which nobody asked.
+        relayed = AttemptEnd(0, ROUTER_FAULT)
     if relayed is None:
         ttft_s = attempt.streamed_ttft_s
         if ttft_s is None and not attempt.decision.request.stream:

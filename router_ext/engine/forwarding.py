@@ -13,8 +13,6 @@ from router_ext.ports import Call
 from router_ext.stream.effects import Forward, HeaderEdits, RelayHead
 from router_ext.stream.events import RequestHead
 
-_UNTOLD: Final = (headers.EGRESS_FLAGS,)
-
 UPSTREAM_TIMEOUT: Final = "x-envoy-upstream-rq-timeout-ms"
 """Envoy's whole-request timeout for one request, in milliseconds."""
 
@@ -64,7 +62,7 @@ def call_of(head: RequestHead, body: InferenceBody, exchange: OpenExchange) -> C
     attempt = exchange.attempt
     decision, backend = attempt.decision, attempt.slot.state.backend
     keys, others = credential_edits(backend)
-    left_out = {*others, *(name for name, _ in keys), "accept-encoding", "content-encoding", "content-length"}
+    left_out = {*others, *(name for name, _ in keys), *_OF_THE_FIRST_REQUEST}
     kept = ((n, v) for n, v in head.headers.items() if n not in left_out and not n.startswith(headers.RESERVED_PREFIX))
     changed = body.for_model(decision.upstream_model)
     return Call(
@@ -86,12 +84,16 @@ def relay_head(status: int, upstream: Iterable[tuple[str, str]], exchange: OpenE
     given = [(name, value) for name, value in upstream if not name.startswith(headers.RESERVED_PREFIX)]
     names = {name for name, _ in given}
     stale = tuple(name for name in _OF_THE_FIRST_ANSWER if name not in names)
-    return RelayHead(status, HeaderEdits((*given, *told), stale))
+    metadata = {**_metadata(attempt.decision), "attempts": str(exchange.attempts)}
+    return RelayHead(status, HeaderEdits((*given, *told), stale), metadata)
 
+
+_OF_THE_FIRST_REQUEST: Final = ("accept-encoding", "content-encoding", "content-length", "x-request-id")
+"""What a call says for itself: its body is not compressed, and its id names the attempt."""
 
 _OF_THE_FIRST_ANSWER: Final = (
-    *("content-length", "content-encoding", "content-language", "etag", "retry-after", "www-authenticate"),
-    *("x-should-retry", "x-request-id", headers.EGRESS_FLAGS),
+    *("content-type", "content-length", "content-encoding", "content-language", "etag", "retry-after"),
+    *("www-authenticate", "x-should-retry", "x-request-id", headers.EGRESS_FLAGS),
 )
 """What the answer that is replaced may have said of itself."""
 
@@ -115,7 +117,7 @@ def _edits(head: RequestHead, backend: Backend) -> HeaderEdits:
 
 def _response_edits(decision: Decision, pin: bool | None) -> HeaderEdits:
     told = ((headers.BACKEND, decision.backend), (headers.RULE, decision.rule))
-    return HeaderEdits(told if pin is None else (*told, (headers.KV_PIN, "HIT" if pin else "MISS")), _UNTOLD)
+    return HeaderEdits(told if pin is None else (*told, (headers.KV_PIN, "HIT" if pin else "MISS")))
 
 
 def _metadata(decision: Decision) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ class RetryBudget:
 
     def take(self, open_requests: int) -> bool:
         """Takes a place among the retries, if one is left with so many requests open."""
-        if self._used >= max(RETRY_FLOOR, RETRY_SHARE * open_requests):
+        if self._used >= max(RETRY_FLOOR, int(RETRY_SHARE * open_requests)):
             return False
         self._used += 1
         return True

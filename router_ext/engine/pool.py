@@ -57,8 +57,7 @@ class Slot:
         self._put(in_flight=self._state.in_flight - 1)
 
     def probed(self, health: Health, now: float, *, alive: bool) -> bool:
-        """What the probes say; ``alive``: the last one got an answer that proves life. True when it closed the breaker.
-        """
+        """What the probes say; ``alive``: the last one got an answer that proves life. True: it closed the breaker."""
         self._probed = health
         closed = self._breaker is not None and self._breaker.probed(now, alive)
         self._put()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from router_ext.config.sections import RouterConfig
-from router_ext.engine.answers import BROKEN_STREAM, nothing_said
+from router_ext.engine.answers import nothing_said
 from router_ext.engine.attempts import AttemptEnd, Attempts
 from router_ext.engine.exchanges import KeptRequest, OpenExchange
 from router_ext.engine.failover import Failover
@@ -24,6 +24,7 @@ from router_ext.ports import Clock, CutError, Dispatcher, UnreachableError, Upst
 from router_ext.stream.effects import Answer, RelayBody, Relayed
 from router_ext.stream.events import ResponseHeaders, is_failing
 from router_ext.stream.sse import WholeEvents
+from router_ext.stream.words import broken_stream
 
 _STREAM_FAILURES: Final = {
     StreamEnd.WHOLE: None,
@@ -67,7 +68,9 @@ class Relay:
             match opened:
                 case Failed():
                     said = opened.said or nothing_said(opened.failure)
-                    self._exchange.relayed = AttemptEnd(opened.status, opened.failure, self._elapsed_s)
+                    # With nobody left to better it, a 429 is an answer like any other 4xx.
+                    failure = None if opened.status == 429 else opened.failure
+                    self._exchange.relayed = AttemptEnd(opened.status, failure, self._elapsed_s)
                     yield relay_head(said.status, said.headers, self._exchange)
                     yield RelayBody(said.body, end=True)
                 case OpenedStream() | OpenedWhole():
@@ -151,7 +154,7 @@ class Relay:
             except CutError:
                 failure = None if stream.reader.end is StreamEnd.WHOLE else failures.CUT
             in_order = failure in (None, failures.STREAM_ERROR)
-            yield RelayBody(events.rest if in_order else BROKEN_STREAM, end=True)
+            yield RelayBody(events.rest if in_order else broken_stream(self._kept.head.path), end=True)
         finally:
             self._exchange.relayed = AttemptEnd(stream.answer.status, failure, None, stream.reader.usage)
 

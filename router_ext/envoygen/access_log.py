@@ -34,9 +34,8 @@ _FIELDS: Final = {
     "upstream_host": "%UPSTREAM_HOST%",
     "request_id": "%REQ(X-REQUEST-ID)%",
 }
-_DECISION: Final = {
-    name: f"%DYNAMIC_METADATA({PROCESSOR_NAMESPACE}:{name})%" for name in ("id", "rule", "backend", "service")
-}
+_SAID: Final = ("id", "rule", "backend", "service", "attempts")
+_DECISION: Final = {name: f"%DYNAMIC_METADATA({PROCESSOR_NAMESPACE}:{name})%" for name in _SAID}
 
 
 def json_lines(log_name: str) -> AccessLog:

@@ -13,47 +13,7 @@ from envoy_data_plane.envoy.extensions.filters.http.lua.v3 import Lua
 
 from router_ext.envoygen.names import REQUEST_NAMESPACE, USAGE_NAMESPACE
 from router_ext.model.outcome import StreamEnd
-from router_ext.model.request import Api
-
-COUNTS: Final[dict[str, str]] = {
-    "prompt_tokens": "prompt_tokens",
-    "input_tokens": "prompt_tokens",
-    "completion_tokens": "completion_tokens",
-    "output_tokens": "completion_tokens",
-    "cached_tokens": "cached_tokens",
-    "cache_read_input_tokens": "cached_tokens",
-}
-"""JSON key of an answer → metadata key: chat completions, completions and embeddings; responses; messages."""
-
-_CHOICES: Final = "choices"
-_TYPED: Final = "typed"
-
-STREAMS: Final[dict[str, str]] = {
-    Api.CHAT: _CHOICES,
-    Api.COMPLETIONS: _CHOICES,
-    Api.RESPONSES: _TYPED,
-    Api.MESSAGES: _TYPED,
-}
-"""Path of a client → the kind of events that the API streams: nameless ones with choices, or named ones with a type."""
-
-_ERROR: Final = (
-    '{"message":"The backend ended the stream early.","type":"api_error","param":null,"code":"stream_truncated"}'
-)
-
-LAST_WORDS: Final[dict[str, str]] = {
-    "error": StreamEnd.ERROR,
-    "response.failed": StreamEnd.ERROR,
-    "response.completed": StreamEnd.WHOLE,
-    "response.incomplete": StreamEnd.WHOLE,
-    "message_stop": StreamEnd.WHOLE,
-}
-"""Names and types of the events of the responses and messages APIs that say how the stream ends."""
-
-ENDINGS: Final[dict[str, str]] = {
-    _CHOICES: f'data: {{"error":{_ERROR}}}\n\ndata: [DONE]\n\n',
-    _TYPED: f'event: error\ndata: {{"type":"error","error":{_ERROR}}}\n\n',
-}
-"""What a client is sent at the end of a truncated stream, by kind."""
+from router_ext.stream.words import CHOICES, COUNTS, ENDINGS, LAST_WORDS, STREAMS
 
 _READER: Final = r"""
 local CARRY_BYTES = 128
@@ -151,7 +111,7 @@ function envoy_on_response(handle)
   local carry, stream_end, last = '\n', nil, nil
   for chunk in handle:bodyChunks() do
     local text = carry .. chunk:getBytes(0, chunk:length())
-    if text:find('\r', 1, true) then text = text:gsub('\r', '\n') end
+    if kind and text:find('\r', 1, true) then text = text:gsub('\r', '\n') end
     if text:find('_tokens"', 1, true) then note_counts(handle, text) end
     local seen = kind and ending(text, kind, stream_end)
     if seen and seen ~= stream_end then
@@ -204,7 +164,7 @@ def _script(body: str) -> Lua:
     names = {
         "NAMESPACE": USAGE_NAMESPACE,
         "REQUEST": REQUEST_NAMESPACE,
-        "CHOICES": _CHOICES,
+        "CHOICES": CHOICES,
         "WHOLE": StreamEnd.WHOLE,
         "ERROR": StreamEnd.ERROR,
         "TRUNCATED": StreamEnd.TRUNCATED,

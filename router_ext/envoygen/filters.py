@@ -21,7 +21,7 @@ from router_ext.envoygen.answer_reader import answer_framer, answer_reader
 from router_ext.envoygen.messages import seconds
 from router_ext.envoygen.names import PROCESSOR_NAMESPACE
 from router_ext.envoygen.processor import processor_service
-from router_ext.model.backend import CREDENTIAL_HEADERS
+from router_ext.model.backend import API_HEADERS, CREDENTIAL_HEADERS
 from router_ext.model.headers import RESERVED_PREFIX
 
 MAX_MESSAGE_TIMEOUT_S = 3600.0
@@ -73,7 +73,7 @@ def ext_proc(server: Server) -> ExternalProcessor:
 def _shown_headers() -> ListStringMatcher:
     """The headers that the processor reads or decides about; each further one would cost time and tell secrets."""
     read = (":method", ":path", ":status", "content-type", "content-encoding", "accept-encoding", "retry-after")
-    patterns = [StringMatcher(exact=name) for name in (*read, *CREDENTIAL_HEADERS)]
+    patterns = [StringMatcher(exact=name) for name in (*read, *CREDENTIAL_HEADERS, *API_HEADERS)]
     return ListStringMatcher(patterns=[*patterns, StringMatcher(prefix=RESERVED_PREFIX)])
 
 

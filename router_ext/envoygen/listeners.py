@@ -35,6 +35,10 @@ REQUEST_HEADERS_TIMEOUT_S: Final = 10.0
 REQUEST_TIMEOUT_S: Final = 120.0
 """Bounds the upload of a request, not its answer: the largest body in two minutes needs 2.3 Mbit/s."""
 HTTP2_STREAMS: Final = 1024
+EGRESS_CLOSE_S: Final = 0.02
+"""How long Envoy keeps a connection open that it is done with. The router learns of a cut answer only after it, and the
+default of a second, against clients far away that still send, has no use on the loopback interface.
+"""
 
 
 def ingress_listener(server: Server) -> Listener:
@@ -57,6 +61,7 @@ def egress_listener(server: Server) -> Listener:
     manager.access_log = [access_log.json_lines(names.EGRESS_LOG)]
     manager.use_remote_address = True
     manager.internal_address_config = _loopback()
+    manager.delayed_close_timeout = seconds(EGRESS_CLOSE_S)
     listener = _listener("egress", "127.0.0.1", server.egress_port, server, manager)
     listener.ignore_global_conn_limit = True
     return listener

@@ -43,9 +43,13 @@ def failure_of(record: AccessRecord) -> str | None:
     """The reason why an exchange failed, None when it did not.
 
     Flags come before the status, and how a stream ended counts for 2xx answers without a failing flag only. A client
-    that left is a reason of its own: it says nothing about the backend. 4xx answers are no failures.
+    that left is a reason of its own, which says nothing about the backend, unless the stream had said its last word.
+    4xx answers are no failures.
     """
-    by_flags = of_flags(record.flags)
+    by_flags, end = of_flags(record.flags), record.stream_end
+    # Clients close as soon as they have read what they take for the end, be it good or bad.
+    if by_flags == CLIENT_LEFT and end in (StreamEnd.WHOLE, StreamEnd.ERROR):
+        return _STREAM_FAILURES.get(end)
     if by_flags is not None:
         return by_flags
     if record.status >= 500:

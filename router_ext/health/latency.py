@@ -13,12 +13,6 @@ from router_ext.model.snapshot import NO_SAMPLES, TtftStats
 WINDOW: Final = 100
 """Times that are kept; the oldest one makes room."""
 
-MIN_SAMPLES: Final = 10
-"""Fewer say nothing. The slowest of them is the 95th percentile below 20 samples, so one cold start decides it."""
-
-STALE_S: Final = 300.0
-"""The greatest age of the newest sample: a backend without traffic is unknown again, not slow for good."""
-
 
 class TtftWindow:
     """The last ``WINDOW`` times to first token of one backend.
@@ -50,12 +44,3 @@ class TtftWindow:
         """
         rank = -(-percent * len(self._ascending) // 100)
         return self._ascending[rank - 1] * 1000
-
-
-def is_telling(stats: TtftStats, now: float) -> bool:
-    """True when the percentiles may be acted on.
-
-    False means unknown, neither fast nor slow: fewer than ``MIN_SAMPLES`` samples, or the newest older than
-    ``STALE_S``. At either limit they tell.
-    """
-    return stats.samples >= MIN_SAMPLES and now - stats.newest_at <= STALE_S

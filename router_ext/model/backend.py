@@ -53,6 +53,12 @@ TRAITS: Final[dict[BackendType, TypeTraits]] = {
 CREDENTIAL_HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 """Headers that may carry a caller's key: all are removed where a backend's own key is set."""
 
+API_HEADERS: Final = (
+    *("anthropic-version", "anthropic-beta", "openai-organization", "openai-project", "openai-beta"),
+    *("traceparent", "tracestate"),
+)
+"""Further headers of a client that a backend must see when the router itself sends the request."""
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

@@ -9,8 +9,9 @@ from router_ext.model.request import InferenceRequest
 class Candidate(Struct, frozen=True):
     """One backend's part in a decision.
 
-    ``filtered_by`` names the filter that removed it ("" when it stayed) and ``reason`` says what that filter saw.
-    ``scores`` are (scorer, value) pairs in the order in which they count; lower is better.
+    ``filtered_by`` names the filter that removed it ("" when it stayed) and ``reason`` says what that filter saw, or
+    that a slow backend was tried out. ``scores`` are (scorer, value) pairs in the order in which they count; lower is
+    better.
     """
 
     backend: str

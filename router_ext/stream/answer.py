@@ -8,19 +8,12 @@ from typing import Final
 
 from router_ext.model.outcome import StreamEnd, Usage
 from router_ext.stream.sse import SseReader, holds_token
+from router_ext.stream.words import COUNTS
 
 CARRY_BYTES: Final = 128
 """How much of a piece's end is looked at again with the next one: longer than any key with its number."""
 
 _COUNT: Final = re.compile(rb'"([a-z_]{1,40}_tokens)"\s{0,8}:\s{0,8}(\d{1,15})(?!\d)')
-_FIELD_OF: Final = {
-    b"prompt_tokens": "prompt_tokens",
-    b"input_tokens": "prompt_tokens",
-    b"completion_tokens": "completion_tokens",
-    b"output_tokens": "completion_tokens",
-    b"cached_tokens": "cached_tokens",
-    b"cache_read_input_tokens": "cached_tokens",
-}
 # A quote inside a JSON string is escaped: a key or value in plain quotes is structure, never generated text.
 _ERROR: Final = re.compile(rb'\s*\{\s*"error"\s*:\s*[^n\s]|\s*\{\s*"type"\s*:\s*"(?:error|response\.failed)"')
 _LAST: Final = re.compile(
@@ -40,8 +33,9 @@ class UsageReader:
         text = self._carry + piece
         if b'_tokens"' in text:
             for key, digits in _COUNT.findall(text):
-                if key in _FIELD_OF:
-                    self._counts[_FIELD_OF[key]] = int(digits)
+                field = COUNTS.get(key.decode())
+                if field is not None:
+                    self._counts[field] = int(digits)
         self._carry = text[-CARRY_BYTES:]
 
     @property

@@ -61,10 +61,11 @@ Plan = Forward | Answer
 
 
 class RelayHead(Struct, frozen=True):
-    """Status and headers of the answer that takes the place of the upstream's."""
+    """Status and headers of the answer that takes the place of the upstream's; ``metadata`` is the new decision's."""
 
     status: int
     edits: HeaderEdits
+    metadata: Mapping[str, str] = {}
 
 
 class RelayBody(Struct, frozen=True):
@@ -78,7 +79,7 @@ Relayed = RelayHead | RelayBody
 
 
 class HeadersReply(Struct, frozen=True):
-    """Answers a headers message; ``metadata`` and a fresh route choice go with the request side only.
+    """Answers a headers message; a fresh route choice goes with the request side only.
 
     ``takes_over`` (response side only) makes the body ours from here on: Envoy's own is dropped, and what the client
     gets is sent as ``DuplexBody``.

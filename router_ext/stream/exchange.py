@@ -9,6 +9,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final, assert_never
 
+from router_ext.model.headers import EGRESS_FLAGS
 from router_ext.stream.effects import (
     NO_EDITS,
     Answer,
@@ -242,7 +243,8 @@ class Exchange:
             self._collected = part, []
             return []
         set_headers = ((":status", str(part.status)), *part.edits.set)
-        return [HeadersReply(Side.RESPONSE, HeaderEdits(set_headers, part.edits.remove), takes_over=True)]
+        edits = HeaderEdits(set_headers, part.edits.remove)
+        return [HeadersReply(Side.RESPONSE, edits, metadata=part.metadata, takes_over=True)]
 
     def end_relay(self) -> list[Effect]:
         """The effects after the last part. Without any part the upstream's answer goes on as it is."""
@@ -257,7 +259,10 @@ class Exchange:
 
     def _pass_on(self, event: ResponseHeaders) -> list[Effect]:
         self._phase = Phase.ANSWER
-        effects: list[Effect] = [HeadersReply(Side.RESPONSE, self._forward.response_edits)]
+        edits = self._forward.response_edits
+        if event.flags:
+            edits = HeaderEdits(edits.set, (*edits.remove, EGRESS_FLAGS))
+        effects: list[Effect] = [HeadersReply(Side.RESPONSE, edits)]
         if event.end:
             return [*effects, *self._leave()]
         if self._modes.response is BodyMode.FULL_DUPLEX:

@@ -9,6 +9,7 @@ from router_ext.telemetry.log import get_logger
 from router_ext.telemetry.metrics import Metrics
 from router_ext.telemetry.recorder import Recorder
 from tests.fakes.clock import FakeClock
+from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.envoy_client import FakeEnvoy
 from tests.fakes.wire_http import Outcome, Request
 from tests.fakes.wire_messages import ProtocolViolation
@@ -27,7 +28,7 @@ async def outcomes(registry: CollectorRegistry, *sizes: int) -> list[Outcome]:
     """Requests of these sizes, one after the other, on a server whose telemetry counts in the registry."""
     clock = FakeClock()
     recorder = Recorder(Metrics(registry), get_logger(), clock.wall, frozenset())
-    async with served(healthy_engine(Engine, recorder, clock), recorder) as (_, channel):
+    async with served(healthy_engine(Engine, recorder, clock, CannedDispatcher()), recorder) as (_, channel):
         return [await FakeEnvoy(channel).exchange(chat(size)) for size in sizes]
 
 
@@ -54,7 +55,7 @@ async def test_a_message_that_envoy_cannot_send_hurts_nobody_else() -> None:
     """Envoy itself answers 413 above the limit; were a message to come all the same, only its own stream would end."""
     clock = FakeClock()
     recorder = Recorder(Metrics(CollectorRegistry()), get_logger(), clock.wall, frozenset())
-    async with served(healthy_engine(Engine, recorder, clock), recorder) as (_, channel):
+    async with served(healthy_engine(Engine, recorder, clock, CannedDispatcher()), recorder) as (_, channel):
         with pytest.raises(ProtocolViolation, match="RESOURCE_EXHAUSTED"):
             await FakeEnvoy(channel).exchange(chat(LIMIT + 2 * MIB))
         outcome = await FakeEnvoy(channel).exchange(chat(100))

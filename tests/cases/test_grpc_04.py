@@ -10,6 +10,7 @@ from router_ext.config.sections import TcpAddress
 from router_ext.engine.engine import Engine
 from router_ext.extproc.server import ProcessorServer
 from tests.fakes.clock import FakeClock
+from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.telemetry import RecordingTelemetry
 from tests.fakes.wire_stand import healthy_engine
 
@@ -25,7 +26,7 @@ async def test_pings_on_quiet_connections_are_allowed(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(grpc.aio, "server", keep_options)
     telemetry = RecordingTelemetry()
-    engine = healthy_engine(Engine, telemetry, FakeClock())
+    engine = healthy_engine(Engine, telemetry, FakeClock(), CannedDispatcher())
     server = ProcessorServer(engine, telemetry, TcpAddress("127.0.0.1", 0))
     await server.start()
     await server.stop(grace_s=0)

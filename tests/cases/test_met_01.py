@@ -5,6 +5,7 @@ import asyncio
 from router_ext.engine.engine import Engine
 from router_ext.model.snapshot import Health
 from tests.fakes.clock import FakeClock
+from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.domain import backend, head, record, router
 from tests.fakes.recorder import RecorderRig
 
@@ -21,7 +22,7 @@ async def _served(engine: Engine, numbers: range) -> None:
 def test_the_number_of_series_does_not_grow_with_the_names_in_requests() -> None:
     """Services, models, users, personas and statuses: everything that is not configured is ``other``."""
     rig = RecorderRig()
-    engine = Engine(router(backend()), rig.recorder, FakeClock(), "t")
+    engine = Engine(router(backend()), rig.recorder, FakeClock(), CannedDispatcher(), id_prefix="t")
     engine.set_health("a", Health.HEALTHY)
     asyncio.run(_served(engine, range(400)))
     before = rig.count_series()

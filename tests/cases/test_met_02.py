@@ -5,6 +5,7 @@ import asyncio
 from router_ext.engine.engine import Engine
 from router_ext.model.snapshot import Health
 from tests.fakes.clock import FakeClock
+from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.domain import backend, head, record, router
 from tests.fakes.recorder import RecorderRig
 
@@ -14,7 +15,7 @@ PATHS = ["/wp-login.php", "/.git/config", *(f"/cgi-bin/z{number}" for number in 
 def test_unknown_paths_share_one_series() -> None:
     """They count under the rule ``other``."""
     rig = RecorderRig()
-    engine = Engine(router(backend()), rig.recorder, FakeClock(), "t")
+    engine = Engine(router(backend()), rig.recorder, FakeClock(), CannedDispatcher(), id_prefix="t")
     engine.set_health("a", Health.HEALTHY)
 
     async def scan() -> None:

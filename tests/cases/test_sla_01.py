@@ -21,7 +21,7 @@ def _ttft(*timed: tuple[float, bytes]) -> float | None:
         run.feed(ResponseBody(b'data: {"choices":[{"index":0,"delta":' + delta + b"}]}\n\n", False))
         exchange = rig.engine.exchanges.get(run.decision_id)
         # After the first token the stream is left: no further chunk comes.
-        if exchange is not None and exchange.first_token_at is not None:
+        if exchange is not None and exchange.attempt.first_token_at is not None:
             break
     rig.engine.settle(record(run.decision_id))
     return rig.telemetry.ends[0].ttft_s

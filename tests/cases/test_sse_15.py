@@ -25,5 +25,5 @@ def test_an_exchange_is_one_line_however_long_its_answer_is() -> None:
     rig.forward()
     rig.engine.settle(record("t-1", usage=None))
     end = rig.telemetry.ends[0]
-    log.recorder.settled(end.decision, end.record, end.ttft_s)
+    log.recorder.settled(end.decision, end.outcome)
     assert [line["event"] for line in log.lines()] == ["exchange"]

@@ -13,7 +13,7 @@ import grpc
 
 from tests.fakes.wire_half import NO_LIMIT, Half, Step
 from tests.fakes.wire_http import Client, Outcome, Request, Response, Upstream
-from tests.fakes.wire_messages import REQUEST, RESPONSE, Mode, ProcessingModes, ProtocolViolation, Reply
+from tests.fakes.wire_messages import REQUEST, RESPONSE, WAIT, Mode, ProcessingModes, ProtocolViolation, Reply
 from tests.fakes.wire_stream import DEADLINE_S, ClientGone, ProcessStream
 
 IMMEDIATE: Final = "immediate_response"
@@ -114,7 +114,13 @@ class _Play:
     async def _respond(self, response: Response) -> None:
         modes = self._modes
         half = Half(
-            RESPONSE, modes.response, modes.before_headers, response.header_list(), response.chunks, response.trailers
+            RESPONSE,
+            modes.response,
+            modes.before_headers,
+            response.header_list(),
+            response.chunks,
+            response.trailers,
+            replaceable=modes.request is not Mode.FULL_DUPLEX_STREAMED and not modes.before_headers,
         )
         await self._pass(half)
         if self._answered is None:
@@ -143,6 +149,10 @@ class _Play:
                 half.pass_on(steps[i:])
                 return
             half.apply(step, reply)
+            if half.taken_over:
+                rest = list(half.steps_after_headers())
+                await self._beside(rest, self._collect_rest(half, rest[-1]))
+                return
 
     async def _reply_to(self, step: Step, *, sends: bool) -> Reply | None:
         if sends and not await self._send(step):
@@ -158,16 +168,20 @@ class _Play:
         """First the headers, then pieces of the body until its end, then the trailers."""
         if not await self._collect_one(half, steps[0]):
             return
-        bodies = [step for step in steps if step.kind.endswith("body")]
-        has_trailers = steps[-1].kind.endswith("trailers")
-        while (bodies and not half.ended) or has_trailers:
-            reply = await self._receive(f"{half.side}_body", f"{half.side}_trailers" if has_trailers else "")
+        if len(steps) > 1:
+            await self._collect_rest(half, steps[-1])
+
+    async def _collect_rest(self, half: Half, last: Step) -> None:
+        """Pieces of the body, then the trailers, if those come last. A body that was taken over ends without them."""
+        trailers = last if last.kind.endswith("trailers") and not half.taken_over else None
+        while trailers is not None or not half.ended:
+            reply = await self._receive(f"{half.side}_body", trailers.kind if trailers else "", timed=False)
             if self._answered is not None:
                 return
             if reply is None:
                 raise ProtocolViolation(f"the processor left in the middle of the {half.side}")
-            if reply.kind.endswith("trailers"):
-                half.apply(steps[-1], reply)
+            if trailers is not None and reply.kind == trailers.kind:
+                half.apply(trailers, reply)
                 return
             half.take_streamed(reply)
 
@@ -215,9 +229,15 @@ class _Play:
             raise EnvoyClosed
         return True
 
-    async def _receive(self, *kinds: str) -> Reply | None:
-        """The next reply, which must be of one of these kinds; None when the processor has left, or has answered."""
-        reply = None if self.outcome.left else await self._stream.receive()
+    async def _receive(self, *kinds: str, timed: bool = True) -> Reply | None:
+        """The next reply, which must be of one of these kinds; None when the processor has left, or has answered.
+
+        ``timed``: Envoy waits for it with a clock, whose time the processor may change once.
+        """
+        reply = await self._stream.receive()
+        if timed and reply is not None and reply.kind == WAIT:
+            self.outcome.waits.append(reply.wait_s)
+            reply = await self._stream.receive()
         if reply is None:
             if self._stream.closed:
                 raise EnvoyClosed

@@ -1,7 +1,8 @@
 """An engine with a clock and telemetry of its own, and whole exchanges through the stream machine."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import orjson
@@ -9,10 +10,11 @@ import orjson
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.engine import Engine, wants_body
 from router_ext.model.snapshot import Health
-from router_ext.stream.effects import Answer, Ask, Effect, Forward, Plan, ReportFirstToken
+from router_ext.stream.effects import Answer, Ask, AskRelay, Effect, Forward, Plan, Reply, ReportFirstToken
 from router_ext.stream.events import Event, RequestHead
 from router_ext.stream.exchange import Exchange
 from tests.fakes.clock import FakeClock
+from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.domain import head
 from tests.fakes.telemetry import RecordingTelemetry
 
@@ -26,10 +28,12 @@ class EngineRig:
     config: RouterConfig
     clock: FakeClock = field(default_factory=FakeClock)
     telemetry: RecordingTelemetry = field(default_factory=RecordingTelemetry)
+    dispatcher: CannedDispatcher = field(default_factory=CannedDispatcher)
+    draw: Callable[[], float] = lambda: 1.0
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
-        self.engine = Engine(self.config, self.telemetry, self.clock, "t")
+        self.engine = Engine(self.config, self.telemetry, self.clock, self.dispatcher, id_prefix="t", draw=self.draw)
         self.heal()
 
     def heal(self) -> None:
@@ -76,11 +80,20 @@ class ExchangeRun:
             match effect:
                 case Ask():
                     done += self._perform(self._machine.plan(self._answer(effect)))
+                case AskRelay():
+                    done += self._perform(asyncio.run(self._relay(effect)))
                 case ReportFirstToken():
                     self._rig.engine.first_token(self.decision_id)
                 case _:
                     done.append(effect)
         return done
+
+    async def _relay(self, ask: AskRelay) -> list[Effect]:
+        replies: list[Reply] = []
+        async with aclosing(self._rig.engine.relay(self.decision_id, ask.seen)) as parts:
+            async for part in parts:
+                replies += self._machine.relayed(part)
+        return [*replies, *self._machine.end_relay()]
 
     def _answer(self, ask: Ask) -> Plan:
         plan = self._rig.plan(ask.body, ask.head)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from router_ext.model.decision import Decision
-from router_ext.model.outcome import AccessRecord
+from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.snapshot import Health
@@ -14,8 +14,17 @@ class Settled:
     """The arguments of one ``settled`` call."""
 
     decision: Decision
-    record: AccessRecord
-    ttft_s: float | None
+    outcome: Outcome
+
+    @property
+    def record(self) -> AccessRecord:
+        """Envoy's entry."""
+        return self.outcome.record
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Time to first token."""
+        return self.outcome.ttft_s
 
 
 @dataclass(slots=True)
@@ -39,15 +48,48 @@ class RecordingTelemetry:
     pins: list[tuple[str, bool]] = field(default_factory=list)
     cache_reports: list[tuple[str, int, int]] = field(default_factory=list)
     page_errors: list[tuple[str, int]] = field(default_factory=list)
+    moves: list[tuple[str, str, str]] = field(default_factory=list)
+    unretried: list[Decision] = field(default_factory=list)
+    circuits: list[tuple[str, bool]] = field(default_factory=list)
+    pauses: list[tuple[str, float]] = field(default_factory=list)
+    too_slow: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """Empties every list, and starts the count anew."""
+        for name in self.__slots__:
+            happenings = getattr(self, name)
+            if isinstance(happenings, list):
+                happenings.clear()
+        self.blind_decisions = 0
 
     def routed(self, decision: Decision) -> None:
         """Keeps the decision."""
         self.decisions.append(decision)
 
-    def settled(self, decision: Decision, record: AccessRecord, ttft_s: float | None) -> None:
+    def settled(self, decision: Decision, outcome: Outcome) -> None:
         """Keeps the end."""
         assert decision.id not in {end.decision.id for end in self.ends}, "settled twice"
-        self.ends.append(Settled(decision, record, ttft_s))
+        self.ends.append(Settled(decision, outcome))
+
+    def failed_over(self, decision: Decision, to: str, reason: str) -> None:
+        """Keeps the move."""
+        self.moves.append((decision.backend, to, reason))
+
+    def retry_budget_exhausted(self, decision: Decision) -> None:
+        """Keeps the decision."""
+        self.unretried.append(decision)
+
+    def circuit_changed(self, backend: str, *, is_open: bool) -> None:
+        """Keeps the change."""
+        self.circuits.append((backend, is_open))
+
+    def paused(self, backend: str, seconds: float) -> None:
+        """Keeps the pause."""
+        self.pauses.append((backend, seconds))
+
+    def sla_filtered(self, rule: str, backends: tuple[str, ...], *, missed: bool) -> None:
+        """Keeps what was left out."""
+        self.too_slow.append((rule, backends, missed))
 
     def pinned(self, backend: str, *, hit: bool) -> None:
         """Keeps the hit or miss."""

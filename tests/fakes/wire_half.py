@@ -39,7 +39,11 @@ class Step:
 
 @dataclass(slots=True)
 class Half:
-    """A request or a response. ``body`` collects what goes on; ``buffer`` is Envoy's room in BUFFERED_PARTIAL."""
+    """A request or a response. ``body`` collects what goes on; ``buffer`` is Envoy's room in BUFFERED_PARTIAL.
+
+    ``replaceable``: the mode may change with the reply to the headers. ``taken_over``: it did, and nothing goes on but
+    what the processor sends.
+    """
 
     side: str
     mode: Mode
@@ -50,9 +54,12 @@ class Half:
     repeats_last_chunk: bool = False
     buffer: int = NO_LIMIT
     announce: ProcessingModes | None = None
+    replaceable: bool = False
+    taken_over: bool = False
     body: list[bytes] = field(default_factory=list)
     cleared_route: bool = False
     ended: bool = False
+    _sized: bool = False
 
     @property
     def duplex(self) -> bool:
@@ -69,9 +76,14 @@ class Half:
         end = not self.chunks and self.trailers is None
         message = headers_message(self.side, self.headers, end, self.announce)
         yield Step(f"{self.side}_headers", message)
+        self._sized = "content-length" in self.headers
         if self.mode in (Mode.STREAMED, Mode.FULL_DUPLEX_STREAMED):
             # Envoy takes it away after it has shown it, since the length may change.
             self.headers.remove("content-length")
+        yield from self.steps_after_headers()
+
+    def steps_after_headers(self) -> Iterator[Step]:
+        """The body's messages in the present mode, and the trailers."""
         yield from self._body_steps()
         if self.trailers is not None:
             yield Step(f"{self.side}_trailers", trailers_message(self.side, self.trailers))
@@ -109,6 +121,8 @@ class Half:
             self.cleared_route = self.cleared_route or common.clear_route_cache
         if common.header_mutation is not None:
             self._edit(step, common)
+        if reply.takes_over:
+            self._take_over(step, common)
         if step.kind.endswith("body"):
             self._take_body(step, common.body_mutation)
 
@@ -125,6 +139,18 @@ class Half:
         if not early and self.mode not in (Mode.BUFFERED, Mode.BUFFERED_PARTIAL):
             raise ProtocolViolation(f"{step.kind}: header edits after the headers have gone on")
         apply_edits(self.headers, common.header_mutation)
+
+    def _take_over(self, step: Step, common: CommonResponse) -> None:
+        if not step.kind.endswith("headers") or not self.replaceable:
+            raise ProtocolViolation(f"{step.kind}: a mode override that Envoy ignores")
+        if not self.chunks and self.trailers is None:
+            raise ProtocolViolation("a body is taken over that never comes")
+        edits = common.header_mutation
+        # Envoy itself removes it in some modes only, and with it cuts the new body.
+        kept = self._sized and (edits is None or "content-length" not in edits.remove_headers)
+        if kept or "content-length" in self.headers:
+            raise ProtocolViolation("a content-length is left over from the body that is replaced")
+        self.mode, self.taken_over = Mode.FULL_DUPLEX_STREAMED, True
 
     def _take_body(self, step: Step, mutation: BodyMutation | None) -> None:
         if mutation is not None and mutation.streamed_response is not None:

@@ -126,8 +126,9 @@ class Outcome:
     """One exchange as it went.
 
     ``sent`` and ``answered`` are the kinds of the messages that the processor was shown and those that it replied to,
-    in order. ``left`` says that the processor ended the stream before Envoy had shown it everything. ``upstream`` stays
-    None when the request never got there, ``client`` when nobody waited for the answer.
+    in order; ``waits`` are the seconds for which it asked Envoy to wait for a reply. ``left`` says that the processor
+    ended the stream before Envoy had shown it everything. ``upstream`` stays None when the request never got there,
+    ``client`` when nobody waited for the answer.
     """
 
     upstream: Upstream | None = None
@@ -135,6 +136,7 @@ class Outcome:
     metadata: dict[str, dict[str, object]] = field(default_factory=dict)
     sent: list[str] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
     left: bool = False
     gone: bool = False
 

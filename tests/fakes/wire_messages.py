@@ -1,6 +1,7 @@
 """Envoy's ext_proc messages, built and read by a codec that shares nothing with the processor's own."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 import betterproto2
@@ -10,7 +11,11 @@ from envoy_data_plane.envoy.config.core.v3 import (
     HeaderValueOption,
     HeaderValueOptionHeaderAppendAction,
 )
-from envoy_data_plane.envoy.extensions.filters.http.ext_proc.v3 import ProcessingModeBodySendMode
+from envoy_data_plane.envoy.extensions.filters.http.ext_proc.v3 import (
+    ProcessingMode,
+    ProcessingModeBodySendMode,
+    ProcessingModeHeaderSendMode,
+)
 from envoy_data_plane.envoy.service.ext_proc.v3 import (
     BodyMutation,
     BodyResponse,
@@ -33,6 +38,17 @@ Mode = ProcessingModeBodySendMode
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
+
+WAIT: Final = "override_message_timeout"
+"""The kind of a message that answers nothing, but asks for more time."""
+
+_LONGEST_WAIT: Final = timedelta(hours=1)
+"""The filter's ``max_message_timeout``; Envoy ignores more, and less than a millisecond."""
+
+_TAKE_OVER: Final = ProcessingMode(
+    response_body_mode=Mode.FULL_DUPLEX_STREAMED, response_trailer_mode=ProcessingModeHeaderSendMode.SEND
+)
+"""The only mode override that the processor has a use for."""
 
 
 class ProtocolViolation(AssertionError):  # noqa: N818 - a failed expectation of a test
@@ -94,21 +110,44 @@ def kind_of(message: ProcessingRequest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One message of the processor. ``kind`` is the name of the message that it answers, or ``immediate_response``."""
+    """One message of the processor. ``kind`` is the name of the message that it answers, ``immediate_response`` or
+    ``WAIT``.
+    """
 
     kind: str
     message: ProcessingResponse
 
     @classmethod
     def parse(cls, raw: bytes) -> "Reply":
-        """Reads a reply. Refuses a reply of no kind, and those that a client without mode overrides cannot play."""
+        """Reads a reply. Refuses a reply of no kind, and overrides that Envoy ignores wherever they stand."""
         message = ProcessingResponse.parse(raw)
         kind = betterproto2.which_one_of(message, "response")[0]
+        if message.override_message_timeout is not None:
+            return cls._waiting(kind, message, message.override_message_timeout)
         if not kind:
             raise ProtocolViolation("a reply of no kind")
-        if message.mode_override is not None or message.override_message_timeout is not None:
-            raise ProtocolViolation(f"{kind}: a mode or timeout override")
+        if message.mode_override is not None and message.mode_override != _TAKE_OVER:
+            raise ProtocolViolation(f"{kind}: a mode override to {message.mode_override}")
         return cls(kind, message)
+
+    @classmethod
+    def _waiting(cls, kind: str, message: ProcessingResponse, wait: timedelta) -> "Reply":
+        if kind or message.mode_override is not None or message.dynamic_metadata is not None:
+            raise ProtocolViolation(f"{kind or WAIT}: a reply beside a timeout override")
+        if not timedelta(milliseconds=1) <= wait <= _LONGEST_WAIT:
+            raise ProtocolViolation(f"a timeout override of {wait}")
+        return cls(WAIT, message)
+
+    @property
+    def wait_s(self) -> float:
+        """How long Envoy is to wait, 0 for a reply that is one."""
+        wait = self.message.override_message_timeout
+        return 0.0 if wait is None else wait.total_seconds()
+
+    @property
+    def takes_over(self) -> bool:
+        """True when the response's body is the processor's from here on."""
+        return self.message.mode_override is not None
 
     @property
     def common(self) -> CommonResponse:

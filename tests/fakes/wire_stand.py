@@ -17,8 +17,9 @@ from router_ext.extproc.server import ProcessorServer
 from router_ext.model.backend import Backend, BackendType, Endpoint
 from router_ext.model.secret import Secret
 from router_ext.model.snapshot import Health
-from router_ext.ports import Clock, Telemetry
+from router_ext.ports import Clock, Dispatcher, Telemetry
 from tests.fakes.clock import FakeClock
+from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.envoy_client import FakeEnvoy
 from tests.fakes.telemetry import RecordingTelemetry
 from tests.fakes.wire_access_log import send_access_log
@@ -57,9 +58,9 @@ def small_config(max_body_bytes: int) -> RouterConfig:
     return replace(CONFIG, server=Server(max_body_bytes=max_body_bytes))
 
 
-def healthy_engine(engine_class: type[Engine], telemetry: Telemetry, clock: Clock) -> Engine:
+def healthy_engine(engine_class: type[Engine], telemetry: Telemetry, clock: Clock, dispatcher: Dispatcher) -> Engine:
     """An engine on ``CONFIG`` whose backends are all healthy."""
-    engine = engine_class(CONFIG, telemetry, clock, id_prefix="test")
+    engine = engine_class(CONFIG, telemetry, clock, dispatcher, id_prefix="test")
     for backend in CONFIG.backends:
         engine.set_health(backend.name, Health.HEALTHY)
     return engine
@@ -73,7 +74,8 @@ class Stand:
         self._address = address
         self.kept = RecordingTelemetry()
         self.clock = FakeClock()
-        self.engine = healthy_engine(engine_class, self.kept, self.clock)
+        self.dispatcher = CannedDispatcher()
+        self.engine = healthy_engine(engine_class, self.kept, self.clock, self.dispatcher)
         self.server = ProcessorServer(self.engine, self.kept, address)
         self.channel: grpc.aio.Channel
         self._idle_tasks = 0
@@ -112,11 +114,9 @@ class Stand:
     def forget(self) -> None:
         """Ends what is open and forgets what was told, so that the next exchange starts from nothing."""
         self.lose_open_exchanges()
-        kept = self.kept
-        for happenings in (kept.decisions, kept.ends, kept.losses, kept.refusals, kept.bypasses, kept.faults):
-            happenings.clear()
-        kept.processing_s.clear()
-        kept.blind_decisions = 0
+        self.kept.forget()
+        self.dispatcher.answers.clear()
+        self.dispatcher.calls.clear()
 
     def lose_open_exchanges(self, looks: int = 12) -> None:
         """Reconciles with an Envoy that has nothing open, once a second."""
@@ -126,12 +126,17 @@ class Stand:
 
     @contextlib.contextmanager
     def configured(self, config: RouterConfig) -> Iterator[None]:
-        """Another configuration for a while."""
-        self.engine.configure(config)
+        """Another configuration for a while, all of whose backends are healthy."""
+        self._configure(config)
         try:
             yield
         finally:
-            self.engine.configure(CONFIG)
+            self._configure(CONFIG)
+
+    def _configure(self, config: RouterConfig) -> None:
+        self.engine.configure(config)
+        for backend in config.backends:
+            self.engine.set_health(backend.name, Health.HEALTHY)
 
     @contextlib.contextmanager
     def all_down(self) -> Iterator[None]:

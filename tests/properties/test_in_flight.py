@@ -4,11 +4,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from router_ext.engine.attempts import AttemptEnd, Attempts
+from router_ext.engine.caches import Caches
 from router_ext.engine.exchanges import OpenExchange, OpenExchanges
 from router_ext.engine.pool import Pool, Slot
 from router_ext.model.backend import Endpoint
 from router_ext.model.decision import Decision
+from tests.fakes.clock import FakeClock
 from tests.fakes.domain import backend, request
+from tests.fakes.telemetry import RecordingTelemetry
 
 NAMES = ("a", "b")
 
@@ -19,6 +23,7 @@ class InFlight(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pool, self.exchanges = Pool(), OpenExchanges()
+        self.attempts = Attempts(self.pool, Caches(), RecordingTelemetry(), FakeClock())
         self.open: dict[str, Slot] = {}
         self.ended: list[str] = []
         self.slots: list[Slot] = []
@@ -38,7 +43,7 @@ class InFlight(RuleBasedStateMachine):
             return
         self.begun += 1
         decision = Decision(f"t-{self.begun}", 0.0, request(), "r", name, "m", ())
-        self.exchanges.begin(OpenExchange(decision, slot, 0.0))
+        self.exchanges.begin(OpenExchange(self.attempts.begin(decision), 0.0))
         self.open[decision.id] = slot
 
     @rule(data=st.data())
@@ -49,6 +54,8 @@ class InFlight(RuleBasedStateMachine):
             decision_id = data.draw(st.sampled_from(ids))
             ended = self.exchanges.end(decision_id)
             assert (ended is not None) or decision_id not in self.open
+            if ended is not None:
+                self.attempts.end(ended.attempt, AttemptEnd(200, None))
             self.open.pop(decision_id, None)
             self.ended.append(decision_id)
 
@@ -56,8 +63,9 @@ class InFlight(RuleBasedStateMachine):
     def give_up(self, name: str, number: int) -> None:
         """The oldest exchanges of a cluster are lost."""
         for exchange in self.exchanges.give_up(f"backend-{name}", number):
-            del self.open[exchange.decision.id]
-            self.ended.append(exchange.decision.id)
+            self.attempts.abandon(exchange.attempt)
+            del self.open[exchange.id]
+            self.ended.append(exchange.id)
 
     @invariant()
     def every_slot_counts_its_own(self) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from router_ext.model.outcome import AccessRecord, Usage
+from router_ext.model.outcome import AccessRecord, StreamEnd, Usage
 from tests.fakes.wire_access_log import Entry, entry_of, send_access_log
 from tests.fakes.wire_http import Outcome, Request
 from tests.fakes.wire_stand import Stand
@@ -58,7 +58,7 @@ def settled(stand: Stand, *entries: Entry) -> list[AccessRecord]:
 def test_an_entry_is_read_in_full(stand: Stand) -> None:
     """Times in seconds, sizes in bytes, the rest as Envoy writes it."""
     outcome = routed(stand)
-    usage = {"prompt_tokens": 11, "completion_tokens": 7}
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "stream_end": "whole"}
     entry = Entry(
         {**outcome.metadata, "router_ext.usage": usage},
         status=502,
@@ -85,6 +85,7 @@ def test_an_entry_is_read_in_full(stand: Stand) -> None:
             request_bytes=13,
             response_bytes=4096,
             usage=Usage(11, 7),
+            stream_end=StreamEnd.WHOLE,
         )
     ]
 
@@ -95,7 +96,7 @@ def test_what_an_entry_leaves_out_reads_as_nothing(stand: Stand) -> None:
     entry = Entry(outcome.metadata, status=None, reached=False, details="", last_upstream_byte_s=None)
     (record,) = settled(stand, entry)
     assert (record.status, record.upstream_reached, record.last_upstream_byte_s) == (0, False, None)
-    assert (record.flags, record.usage) == ((), None)
+    assert (record.flags, record.usage, record.stream_end) == ((), None, StreamEnd.UNKNOWN)
 
 
 @pytest.mark.parametrize("field", FLAGS)
@@ -113,14 +114,35 @@ def test_each_flag_has_its_short_name(stand: Stand, field: str) -> None:
         ({"prompt_tokens": "many", "completion_tokens": None}, Usage()),
         ({"prompt_tokens": -1, "completion_tokens": float("inf")}, Usage()),
         ({"prompt_tokens": float("nan"), "completion_tokens": 2.0**53}, Usage(0, 9_007_199_254_740_992)),
-        ({}, Usage()),
+        ({"prompt_tokens": 3, "stream_end": "error"}, Usage(3)),
+        ({"stream_end": "whole"}, None),
+        ({}, None),
     ],
     ids=str,
 )
-def test_usage_is_read_from_dynamic_metadata(stand: Stand, metadata: Mapping[str, object], usage: Usage) -> None:
-    """Whole numbers; what an engine cannot have meant counts as 0 and breaks nothing."""
+def test_usage_is_read_from_dynamic_metadata(stand: Stand, metadata: Mapping[str, object], usage: Usage | None) -> None:
+    """Whole numbers; what an engine cannot have meant counts as 0 and breaks nothing. No count at all is no usage."""
     (record,) = settled(stand, entry_of(routed(stand), usage=metadata))
     assert record.usage == usage
+
+
+@pytest.mark.parametrize(
+    ("said", "end"),
+    [
+        ("whole", StreamEnd.WHOLE),
+        ("error", StreamEnd.ERROR),
+        ("truncated", StreamEnd.TRUNCATED),
+        ("", StreamEnd.UNKNOWN),
+        ("Whole", StreamEnd.UNKNOWN),
+        ("paused", StreamEnd.UNKNOWN),
+        (1, StreamEnd.UNKNOWN),
+        (None, StreamEnd.UNKNOWN),
+    ],
+)
+def test_the_end_of_a_stream_is_read_from_dynamic_metadata(stand: Stand, said: object, end: StreamEnd) -> None:
+    """What is no known end is unknown."""
+    (record,) = settled(stand, entry_of(routed(stand), usage={"stream_end": said}))
+    assert record.stream_end is end
 
 
 def test_an_exchange_is_settled_once(stand: Stand) -> None:

@@ -23,7 +23,7 @@ DONE = b"data: [DONE]\n\n"
 class BrokenEngine(Engine):
     """Cannot plan, time or settle anything. A header called ``x-bad-edit`` gives it a plan that cannot be sent."""
 
-    async def plan(self, head: RequestHead, body: bytes | None) -> Plan:
+    async def plan(self, head: RequestHead, body: bytes | None, *, can_relay: bool = True) -> Plan:
         """Fails."""
         if "x-bad-edit" in head.headers:
             return Forward(HeaderEdits((("x-name", "\N{SNOWMAN}"),)), metadata={"id": "no-latin"})

@@ -56,7 +56,7 @@ def test_the_first_token_is_the_first_content(stand: Stand) -> None:
     decision_id = stand.run(stream())["id"]
     exchange = stand.engine.exchanges.get(str(decision_id))
     assert exchange is not None
-    assert exchange.ttft_s == 0.875
+    assert exchange.attempt.streamed_ttft_s == 0.875
 
 
 @pytest.mark.parametrize("modes", ALL_MODES, ids=str)
@@ -131,7 +131,7 @@ def test_an_answer_without_a_content_type_is_timed_when_a_stream_was_asked_for(
     outcome = stand.run(stand.envoy(modes).exchange(STREAMING, Response((FIRST, DONE), headers=())))
     exchange = stand.engine.exchanges.get(outcome.decision_id)
     assert exchange is not None
-    assert exchange.ttft_s == 0.0
+    assert exchange.attempt.streamed_ttft_s == 0.0
 
 
 @pytest.mark.parametrize("request_mode", BODY_MODES, ids=lambda mode: mode.name)

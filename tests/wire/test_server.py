@@ -12,6 +12,7 @@ from router_ext.config.sections import TcpAddress, UnixAddress
 from router_ext.engine.engine import Engine
 from router_ext.extproc.server import ProcessorServer
 from tests.fakes.clock import FakeClock
+from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.telemetry import RecordingTelemetry
 from tests.fakes.wire_http import HeaderList, Request, Response
 from tests.fakes.wire_messages import (
@@ -33,7 +34,7 @@ LIMIT = 33_554_432
 
 def engine() -> Engine:
     """An engine whose backends are healthy."""
-    return healthy_engine(Engine, RecordingTelemetry(), FakeClock())
+    return healthy_engine(Engine, RecordingTelemetry(), FakeClock(), CannedDispatcher())
 
 
 async def status(channel: grpc.aio.Channel) -> int:

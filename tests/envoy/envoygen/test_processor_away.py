@@ -116,7 +116,7 @@ async def test_a_killed_processor_leaves_streams_whole(tmp_path: Path) -> None:
         yield b"data: 1\n\n"
         first_sent.set()
         await go_on.wait()
-        yield b"data: 2\n\n"
+        yield b"data: [DONE]\n\n"
 
     async with stand(tmp_path, FakeBackend("routed", stream=pieces), chain=()) as s:
         with _processor_process(s) as pid:
@@ -125,4 +125,4 @@ async def test_a_killed_processor_leaves_streams_whole(tmp_path: Path) -> None:
                 await first_sent.wait()
                 os.kill(pid, signal.SIGKILL)
                 go_on.set()
-                assert await answer.read() == b"data: 1\n\ndata: 2\n\n"
+                assert await answer.read() == b"data: 1\n\ndata: [DONE]\n\n"

@@ -141,6 +141,7 @@ async def test_a_stream_that_the_client_leaves_is_not_truncated(tmp_path: Path) 
             assert await answer.content.readexactly(len(TEXT)) == TEXT
             answer.close()
         assert await _ends(s, 1) == [""]
+        backend.go_on.release()
 
 
 def _answer(content_type: str = "text/event-stream", **options: Any) -> web.Response:

@@ -11,7 +11,10 @@ from tests.envoy.envoygen.fake_processor import FakeProcessor, Plan
 from tests.envoy.envoygen.stand import FakeBackend, eventually, stand
 
 CHAT = "/v1/chat/completions"
+RESPONSES = "/v1/responses"
+MESSAGES = "/v1/messages"
 TO_A = Plan({"x-kronaxis-cluster": "backend-a"})
+DONE = b"data: [DONE]\n\n"
 
 CHAT_USAGE = {"usage": {"prompt_tokens": 11, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}}}
 RESPONSES_USAGE = {"usage": {"input_tokens": 11, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 7}}
@@ -44,7 +47,8 @@ async def _exchange(logs: Path, backend: FakeBackend, path: str = CHAT) -> tuple
         await eventually(lambda: bool(processor.log_entries), "access log entry")
         assert s.envoy.stat("http.ingress.lua.errors") == 0
     metadata = processor.log_entries[0].common_properties.metadata.filter_metadata
-    return answer.body, dict(metadata["router_ext.usage"].items()) if "router_ext.usage" in metadata else {}
+    read = dict(metadata["router_ext.usage"].items()) if "router_ext.usage" in metadata else {}
+    return answer.body, {name: value for name, value in read.items() if name != "stream_end"}
 
 
 @pytest.mark.parametrize("answer", [CHAT_USAGE, RESPONSES_USAGE, MESSAGES_USAGE], ids=["chat", "responses", "messages"])
@@ -55,27 +59,31 @@ async def test_a_plain_answer_is_counted(answer: object, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "events",
+    ("path", "events"),
     [
-        _sse({"choices": [], "usage": None}, CHAT_USAGE, "[DONE]"),
-        _sse({"type": "response.completed", "response": RESPONSES_USAGE}),
-        _sse(
-            {"type": "message_start", "message": {"usage": {"input_tokens": 11, "cache_read_input_tokens": 4}}},
-            {"type": "message_delta", "usage": {"output_tokens": 3}},
-            {"type": "message_delta", "usage": {"output_tokens": 7}},
+        (CHAT, _sse({"choices": [], "usage": None}, CHAT_USAGE, "[DONE]")),
+        (RESPONSES, _sse({"type": "response.completed", "response": RESPONSES_USAGE})),
+        (
+            MESSAGES,
+            _sse(
+                {"type": "message_start", "message": {"usage": {"input_tokens": 11, "cache_read_input_tokens": 4}}},
+                {"type": "message_delta", "usage": {"output_tokens": 3}},
+                {"type": "message_delta", "usage": {"output_tokens": 7}},
+                {"type": "message_stop"},
+            ),
         ),
     ],
     ids=["chat", "responses", "messages"],
 )
-async def test_a_streamed_answer_is_counted(events: list[bytes], tmp_path: Path) -> None:
+async def test_a_streamed_answer_is_counted(path: str, events: list[bytes], tmp_path: Path) -> None:
     """Where a stream tells a count more than once the last one holds."""
-    body, counts = await _exchange(tmp_path, _streaming(events))
+    body, counts = await _exchange(tmp_path, _streaming(events), path)
     assert (body, counts) == (b"".join(events), ALL_COUNTS)
 
 
 async def test_counts_are_found_wherever_the_answer_is_cut(tmp_path: Path) -> None:
     """One byte a piece: keys and numbers are split everywhere."""
-    text = json.dumps({"choices": [{"text": "x" * 50}], **CHAT_USAGE}).encode()
+    text = json.dumps({"choices": [{"text": "x" * 50}], **CHAT_USAGE}).encode() + b"\n\n" + DONE
     backend = _streaming([text[i : i + 1] for i in range(len(text))])
     assert await _exchange(tmp_path, backend) == (text, ALL_COUNTS)
 
@@ -122,6 +130,7 @@ async def test_a_stream_is_not_delayed(tmp_path: Path) -> None:
         for number in range(3):
             await eventually(lambda expected=number: len(received) == expected, "earlier events", 5)  # type: ignore[misc]
             yield f"data: {number}\n\n".encode()
+        yield DONE
 
     async with (
         stand(tmp_path, FakeBackend("a", stream=stream), processor=FakeProcessor(TO_A)) as s,
@@ -129,4 +138,5 @@ async def test_a_stream_is_not_delayed(tmp_path: Path) -> None:
     ):
         async for piece in answer.content.iter_any():
             received.append(piece)  # noqa: PERF401 - the backend waits for each piece to be here
-    assert received == [b"data: 0\n\n", b"data: 1\n\n", b"data: 2\n\n"]
+    assert received[:2] == [b"data: 0\n\n", b"data: 1\n\n"]
+    assert b"".join(received[2:]) == b"data: 2\n\n" + DONE

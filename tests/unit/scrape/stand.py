@@ -35,7 +35,7 @@ class DirectProber:
         timeout = aiohttp.ClientTimeout(total=timeout_s)
         try:
             async with self._session.get(f"{backend.endpoint}{path}", timeout=timeout) as answer:
-                return EgressAnswer(answer.status, "-", await answer.read())
+                return EgressAnswer(answer.status, (), await answer.read())
         except aiohttp.ClientError as error:
             raise EgressUnavailableError(str(error)) from error
 

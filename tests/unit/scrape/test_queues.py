@@ -122,13 +122,13 @@ async def test_a_failure_of_the_egress_listener_is_unknown_load(error: Exception
 @pytest.mark.parametrize(("size", "reading"), [(MAX_ANSWER_BYTES - 1, SEEN), (MAX_ANSWER_BYTES, None)])
 async def test_a_page_that_fills_the_clients_limit_is_unknown(size: int, reading: QueueReading | None) -> None:
     """Lines may be missing behind it; one byte less is a whole page."""
-    assert await canned_report(EgressAnswer(200, "-", PAGE.ljust(size, b"#"))) == reading
+    assert await canned_report(EgressAnswer(200, (), PAGE.ljust(size, b"#"))) == reading
 
 
 async def test_unusable_values_are_counted_beside_the_report() -> None:
     """One line of the page is no number."""
     page = PAGE + b"some_exporter_cpu 8123n\n"
-    async with scraping(scraped(backend()), CannedProber(EgressAnswer(200, "-", page))) as sink:
+    async with scraping(scraped(backend()), CannedProber(EgressAnswer(200, (), page))) as sink:
         await eventually(lambda: bool(sink.errors))
     assert (sink.reports[0][1], sink.errors[0]) == (SEEN, ("a", 1))
 
@@ -137,7 +137,7 @@ async def test_unusable_values_are_counted_beside_the_report() -> None:
 async def test_a_scrape_has_a_deadline(interval_s: float, deadline_s: float) -> None:
     """The interval, and five seconds at most. This name's offset is a 150,000th of the interval."""
     early = backend("early-10331")
-    prober = CannedProber(EgressAnswer(200, "-", PAGE))
+    prober = CannedProber(EgressAnswer(200, (), PAGE))
     async with scraping(scraped(early, interval_s=interval_s), prober) as sink:
         await eventually(lambda: bool(sink.reports))
     assert prober.asked[0] == ("early-10331", "/metrics", deadline_s)
@@ -146,7 +146,7 @@ async def test_a_scrape_has_a_deadline(interval_s: float, deadline_s: float) -> 
 async def test_only_engines_with_a_known_page_are_scraped() -> None:
     """Providers have none."""
     every = [backend(kind.value, engine=kind) for kind in BackendType]
-    async with scraping(scraped(*every), CannedProber(EgressAnswer(200, "-", PAGE))) as sink:
+    async with scraping(scraped(*every), CannedProber(EgressAnswer(200, (), PAGE))) as sink:
         await eventually(lambda: len(sink.reports) >= 9)
     assert sink.names() == {"vllm", "sglang", "llamacpp"} == {item.name for item in every if is_scrapable(item)}
 
@@ -154,7 +154,7 @@ async def test_only_engines_with_a_known_page_are_scraped() -> None:
 async def test_each_engine_is_read_by_the_names_of_its_type() -> None:
     """A page of another engine tells nothing."""
     backends = (backend("a"), backend("b", engine=BackendType.LLAMACPP))
-    async with scraping(scraped(*backends), CannedProber(EgressAnswer(200, "-", PAGE))) as sink:
+    async with scraping(scraped(*backends), CannedProber(EgressAnswer(200, (), PAGE))) as sink:
         await eventually(lambda: sink.names() == {"a", "b"})
     assert (sink.latest("a"), sink.latest("b")) == (SEEN, None)
 
@@ -172,7 +172,7 @@ async def test_a_reload_removes_backends_adds_others_and_changes_the_interval() 
     """The first interval of an hour does not hold up the second one."""
     sink = RecordingSink()
     configs = [scraped(backend("a"), interval_s=3600.0)]
-    scraper = QueueScraper(lambda: configs[-1], CannedProber(EgressAnswer(200, "-", PAGE)), SystemClock(), sink)
+    scraper = QueueScraper(lambda: configs[-1], CannedProber(EgressAnswer(200, (), PAGE)), SystemClock(), sink)
     async with running(asyncio.ensure_future(scraper.run())):
         configs.append(scraped(backend("a"), backend("b")))
         scraper.configure()

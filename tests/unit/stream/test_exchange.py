@@ -82,6 +82,8 @@ def _replay(run: Run, plan: Plan, wants_body: bool = True, limit: int = 100) -> 
 ASK = Ask(HEAD, b"{}")
 BLIND = Ask(HEAD, None)
 EMPTY = Ask(HEAD, b"")
+FINAL = Ask(HEAD, b"{}", can_relay=False)
+EMPTY_FINAL = Ask(HEAD, b"", can_relay=False)
 BODY = RequestBody(b"{}", True)
 
 REQUESTS: dict[str, tuple[Run, Plan]] = {
@@ -133,7 +135,7 @@ REQUESTS: dict[str, tuple[Run, Plan]] = {
             (RequestBody(b"{", False), []),
             (
                 RequestBody(b"}", True),
-                [ASK, _released(NO_LENGTH), BodyReply(REQUEST), BodyReply(REQUEST)],
+                [FINAL, _released(NO_LENGTH), BodyReply(REQUEST), BodyReply(REQUEST)],
             ),
             (RequestBody(b"}", True), [BodyReply(REQUEST)]),
         ],
@@ -145,7 +147,7 @@ REQUESTS: dict[str, tuple[Run, Plan]] = {
             (RequestBody(b"{", False), []),
             (
                 RequestBody(b"}", True),
-                [ASK, _released(NO_LENGTH), BodyReply(REQUEST, body=NEW.body), BodyReply(REQUEST, body=b"")],
+                [FINAL, _released(NO_LENGTH), BodyReply(REQUEST, body=NEW.body), BodyReply(REQUEST, body=b"")],
             ),
         ],
         NEW,
@@ -154,7 +156,7 @@ REQUESTS: dict[str, tuple[Run, Plan]] = {
         [
             (_start(DUPLEX), []),
             (RequestBody(b"{", False), []),
-            (RequestBody(b"}", True), [ASK, _released(NO_LENGTH), DuplexBody(REQUEST, b"{}", end=True)]),
+            (RequestBody(b"}", True), [FINAL, _released(NO_LENGTH), DuplexBody(REQUEST, b"{}", end=True)]),
             (RequestBody(b"}", True), []),
         ],
         KEEP,
@@ -162,7 +164,7 @@ REQUESTS: dict[str, tuple[Run, Plan]] = {
     "full duplex, body replaced": (
         [
             (_start(DUPLEX), []),
-            (BODY, [ASK, _released(NO_LENGTH), DuplexBody(REQUEST, b'{"n":"\xc3\xa9"}', end=True)]),
+            (BODY, [FINAL, _released(NO_LENGTH), DuplexBody(REQUEST, b'{"n":"\xc3\xa9"}', end=True)]),
         ],
         NEW,
     ),
@@ -172,13 +174,13 @@ REQUESTS: dict[str, tuple[Run, Plan]] = {
             (RequestBody(b"{}", False), []),
             (
                 RequestTrailers(),
-                [ASK, _released(NO_LENGTH), DuplexBody(REQUEST, b"{}", end=False), TrailersReply(REQUEST)],
+                [FINAL, _released(NO_LENGTH), DuplexBody(REQUEST, b"{}", end=False), TrailersReply(REQUEST)],
             ),
         ],
         KEEP,
     ),
-    "full duplex, refused": ([(_start(DUPLEX), []), (BODY, [ASK, ImmediateReply(REFUSED), Leave()])], REFUSED),
-    "full duplex, no body follows": ([(_start(DUPLEX, end=True), [EMPTY, _released()])], KEEP),
+    "full duplex, refused": ([(_start(DUPLEX), []), (BODY, [FINAL, ImmediateReply(REFUSED), Leave()])], REFUSED),
+    "full duplex, no body follows": ([(_start(DUPLEX, end=True), [EMPTY_FINAL, _released()])], KEEP),
     "modes not told": (
         [(RequestHeaders(HEAD, False), [HeadersReply(REQUEST)]), (BODY, [ASK, _routed()])],
         KEEP,
@@ -198,13 +200,14 @@ def test_each_request_message_gets_exactly_its_replies(name: str) -> None:
 @pytest.mark.parametrize("modes", [BUFFERED, PARTIAL, STREAMED, EARLY, NONE])
 def test_a_request_that_is_no_inference_is_left_after_its_headers(modes: Modes) -> None:
     """Its body and its response are of no interest."""
-    _replay([(_start(modes), [EMPTY, _released(), Leave()])], OTHER, wants_body=False)
+    asked = EMPTY_FINAL if modes is EARLY else EMPTY
+    _replay([(_start(modes), [asked, _released(), Leave()])], OTHER, wants_body=False)
 
 
 def test_full_duplex_cannot_be_left() -> None:
     """Every byte of a request that is no inference is sent on as it comes, the repeated last message excepted."""
     run: Run = [
-        (_start(DUPLEX), [EMPTY, _released()]),
+        (_start(DUPLEX), [EMPTY_FINAL, _released()]),
         (RequestBody(b"a", False), [DuplexBody(REQUEST, b"a", end=False)]),
         (RequestBody(b"b", True), [DuplexBody(REQUEST, b"b", end=True)]),
         (RequestBody(b"b", True), []),
@@ -220,7 +223,7 @@ def test_a_body_over_the_limit_is_asked_about_at_once(modes: Modes) -> None:
     exchange = Exchange(lambda _: True, 4)
     assert exchange.receive(_start(modes)) == []
     assert exchange.receive(RequestBody(b"1234", False)) == []
-    assert exchange.receive(RequestBody(b"5", False)) == [Ask(HEAD, b"12345")]
+    assert exchange.receive(RequestBody(b"5", False)) == [Ask(HEAD, b"12345", can_relay=False)]
     assert exchange.plan(REFUSED) == [ImmediateReply(REFUSED), Leave()]
 
 

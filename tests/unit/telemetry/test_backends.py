@@ -23,7 +23,7 @@ def registry_of(slot: Slot, now: float = 100.0, pin_entries: int = 0) -> Collect
 def test_a_backend_counts_as_healthy_while_it_takes_requests(health: Health, value: float) -> None:
     """A degraded one still does. The requests in flight are those of the moment of the scrape."""
     slot = Slot(backend())
-    slot.set_health(health)
+    slot.probed(health, 0.0, alive=health is not Health.DOWN)
     for _ in range(3):
         slot.acquire()
     registry = registry_of(slot)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from router_ext.health.failures import failure_of
 from router_ext.model.decision import Decision
-from router_ext.model.outcome import Usage
+from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import Caller, InferenceRequest
 from router_ext.model.snapshot import Health
@@ -14,6 +15,11 @@ from tests.fakes.recorder import RecorderRig
 def _decision(service: str = "shop") -> Decision:
     request = InferenceRequest(CHAT, Caller(service), "m-a", stream=True)
     return Decision("t-1", 0.0, request, "r", "a", "m-a", ())
+
+
+def _outcome(record: AccessRecord, ttft_s: float | None = 0.25, attempts: int = 1) -> Outcome:
+    """The outcome of a request whose answer Envoy passed on."""
+    return Outcome(record, failure_of(record), ttft_s, record.usage, attempts)
 
 
 @pytest.mark.parametrize(("service", "label"), [("shop", "shop"), ("", "other"), ("Shop", "other"), ("x", "other")])
@@ -38,7 +44,7 @@ def test_a_new_configuration_names_other_services() -> None:
 def test_a_good_exchange_gives_times_and_tokens() -> None:
     """And no error."""
     rig = RecorderRig()
-    rig.recorder.settled(_decision(), record("t-1"), 0.25)
+    rig.recorder.settled(_decision(), _outcome(record("t-1")))
     assert rig.series("request_duration_seconds_sum") == {("a", "shop"): 2.0}
     assert rig.series("ttft_seconds_sum") == {("a",): 0.25}
     assert rig.series("tokens_total") == {("a", "prompt"): 9.0, ("a", "completion"): 1.0}
@@ -48,8 +54,8 @@ def test_a_good_exchange_gives_times_and_tokens() -> None:
 def test_a_failed_exchange_gives_an_error_and_no_time_to_first_token() -> None:
     """An answer of 400 gives neither."""
     rig = RecorderRig()
-    rig.recorder.settled(_decision(), record("t-1", flags=("UC",), usage=None), 0.25)
-    rig.recorder.settled(_decision(), record("t-2", 400, usage=None), 0.25)
+    rig.recorder.settled(_decision(), _outcome(record("t-1", flags=("UC",), usage=None)))
+    rig.recorder.settled(_decision(), _outcome(record("t-2", 400, usage=None)))
     assert rig.series("errors_total") == {("a", "upstream_cut", "shop"): 1.0}
     assert sum(rig.series("ttft_seconds_count").values()) == 0
     assert rig.series("request_duration_seconds_count") == {("a", "shop"): 2.0}
@@ -58,14 +64,14 @@ def test_a_failed_exchange_gives_an_error_and_no_time_to_first_token() -> None:
 def test_token_counts_below_zero_count_as_none() -> None:
     """An engine may report what it likes."""
     rig = RecorderRig()
-    rig.recorder.settled(_decision(), record("t-1", usage=Usage(-5, 3)), None)
+    rig.recorder.settled(_decision(), _outcome(record("t-1", usage=Usage(-5, 3)), None))
     assert rig.series("tokens_total") == {("a", "prompt"): 0.0, ("a", "completion"): 3.0}
 
 
 def test_an_exchange_is_one_line_of_known_fields() -> None:
     """Names, numbers and flags: no body, no header but the service, no credential."""
     rig = RecorderRig()
-    rig.recorder.settled(_decision(), record("t-1", flags=("UC",)), 0.25)
+    rig.recorder.settled(_decision(), _outcome(record("t-1", flags=("UC",)), attempts=2))
     assert rig.lines() == [
         {
             "level": "info",
@@ -74,6 +80,7 @@ def test_an_exchange_is_one_line_of_known_fields() -> None:
             "service": "shop",
             "rule": "r",
             "backend": "a",
+            "attempts": 2,
             "path": "/v1/chat/completions",
             "model": "m-a",
             "stream": True,
