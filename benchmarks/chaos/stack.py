@@ -40,7 +40,9 @@ BACKEND_ENTRY: Final = (
 )
 
 _SPEED: Final = ("--prefill-tps", "5000", "--decode-tps", "20000")
-"""An answer takes a few milliseconds after its first token: a stream whose backend dies within them is lost."""
+"""A backend can serve about 45 requests a second, so that two of them bear the load. An answer takes about a millisecond
+after its first token: a stream whose backend dies within it is lost.
+"""
 
 
 class Stack:

@@ -27,6 +27,8 @@ def fault_of_stream(body: bytes) -> str | None:
         chunks = [json.loads(data) for data in events if data != _DONE]
     except ValueError:
         return "broken event"
+    if not all(isinstance(chunk, dict) for chunk in chunks):
+        return "broken event"
     errors = [chunk["error"] for chunk in chunks if "error" in chunk]
     if errors:
         return f"error event {_code(errors[0])}"

@@ -44,21 +44,33 @@ def event_stream(*body: bytes, cut: bool = False, hangs: bool = False) -> Canned
 class CannedDispatcher:
     """Gives the answers of each backend in order; None stands for a refused connection.
 
-    ``calls`` are the requests that it got. A backend without answers left fails the test.
+    ``calls`` are the requests that it got, ``unexpected`` those for which no answer was left: they raise, which a server
+    may survive.
     """
 
     answers: dict[str, deque[CannedAnswer | None]] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
+    unexpected: list[Call] = field(default_factory=list)
 
     def answer(self, backend: str, *answers: CannedAnswer | None) -> None:
         """Adds answers of one backend."""
         self.answers.setdefault(backend, deque()).extend(answers)
 
+    def forget(self) -> None:
+        """No answers, and no requests so far."""
+        self.answers.clear()
+        self.calls.clear()
+        self.unexpected.clear()
+
     @asynccontextmanager
     async def post(self, call: Call) -> AsyncIterator[CannedAnswer]:
         """See ``ports.Dispatcher``."""
         self.calls.append(call)
-        answer = self.answers[call.backend.name].popleft()
+        answers = self.answers.get(call.backend.name)
+        if not answers:
+            self.unexpected.append(call)
+            raise AssertionError(f"no answer is left for {call.backend.name}")
+        answer = answers.popleft()
         if answer is None:
             raise UnreachableError("refused")
         try:

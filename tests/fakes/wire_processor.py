@@ -12,7 +12,9 @@ from tests.fakes.wire_messages import kind_of
 from tests.fakes.wire_stand import CHANNEL_OPTIONS
 from tests.fakes.wire_stream import raw_bytes
 
-Script = Callable[[str, ProcessingRequest], Sequence[ProcessingResponse] | None]
+Replies = Sequence[ProcessingResponse] | None
+
+Script = Callable[[str, ProcessingRequest], Replies]
 """The replies to a message of some kind; None ends the stream."""
 
 Context = grpc.aio.ServicerContext[bytes, bytes]

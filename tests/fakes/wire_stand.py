@@ -46,6 +46,9 @@ GAMMA: Final = Backend(
 CONFIG: Final = RouterConfig(backends=(ALPHA, GAMMA), defaults=Defaults(("alpha", "gamma")))
 """``alpha`` takes ``m`` and is sent ``served-model``; ``gamma`` has a path and a key of its own."""
 
+ALONE: Final = RouterConfig(backends=(ALPHA,), defaults=Defaults(("alpha",)))
+"""``alpha`` without anybody to take its place."""
+
 CHANNEL_OPTIONS: Final = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
@@ -115,8 +118,7 @@ class Stand:
         """Ends what is open and forgets what was told, so that the next exchange starts from nothing."""
         self.lose_open_exchanges()
         self.kept.forget()
-        self.dispatcher.answers.clear()
-        self.dispatcher.calls.clear()
+        self.dispatcher.forget()
 
     def lose_open_exchanges(self, looks: int = 12) -> None:
         """Reconciles with an Envoy that has nothing open, once a second."""

@@ -23,10 +23,11 @@ def shared_tcp_stand() -> Iterator[Stand]:
 
 
 @pytest.fixture
-def stand(shared_stand: Stand) -> Stand:
-    """The module's server with nothing open and nothing told yet."""
+def stand(shared_stand: Stand) -> Iterator[Stand]:
+    """The module's server with nothing open and nothing told yet. No backend may be asked that the test did not mean."""
     shared_stand.forget()
-    return shared_stand
+    yield shared_stand
+    assert not shared_stand.dispatcher.unexpected
 
 
 @pytest.fixture

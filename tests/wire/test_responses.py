@@ -5,7 +5,7 @@ import pytest
 from tests.fakes.wire_access_log import entry_of, send_access_log
 from tests.fakes.wire_http import HeaderList, Pairs, Request, Response
 from tests.fakes.wire_messages import REQUEST, RESPONSE, ProcessingModes, body_message, headers_message
-from tests.fakes.wire_stand import Stand
+from tests.fakes.wire_stand import ALONE, Stand
 from tests.fakes.wire_stream import ProcessStream
 from tests.wire.modes import ALL_MODES, BODY_MODES, BUFFERED, DUPLEX, PRODUCT, STREAMED, shows_body
 
@@ -93,9 +93,10 @@ def test_a_streamed_answer_is_whole_wherever_it_is_cut(stand: Stand, modes: Proc
     ids=["plain", "error stream", "error", "no content type"],
 )
 def test_other_answers_are_left_at_their_headers(stand: Stand, response_mode: object, response: Response) -> None:
-    """Nothing in them is waited for, but full duplex carries the body to its end."""
+    """Nothing in them is waited for, but full duplex carries the body to its end; nobody else can answer."""
     modes = next(modes for modes in ALL_MODES if (modes.request, modes.response) == (BUFFERED, response_mode))
-    outcome = stand.run(stand.envoy(modes).exchange(Request((b'{"model":"m"}',)), response))
+    with stand.configured(ALONE):
+        outcome = stand.run(stand.envoy(modes).exchange(Request((b'{"model":"m"}',)), response))
     bodies = ["response_body"] * len(response.chunks) if response_mode is DUPLEX else []
     assert outcome.answered == [*REQUEST_PART, "response_headers", *bodies]
     assert outcome.client is not None
@@ -104,8 +105,9 @@ def test_other_answers_are_left_at_their_headers(stand: Stand, response_mode: ob
 
 @pytest.mark.parametrize("modes", ALL_MODES, ids=str)
 def test_an_answer_of_headers_only_ends_the_stream(stand: Stand, modes: ProcessingModes) -> None:
-    """Envoy's own 503 for an unreachable cluster may come without a body."""
-    outcome = stand.run(stand.envoy(modes).exchange(STREAMING, Response(status=503, headers=())))
+    """Envoy's own 503 for an unreachable cluster may come without a body; nobody else can answer."""
+    with stand.configured(ALONE):
+        outcome = stand.run(stand.envoy(modes).exchange(STREAMING, Response(status=503, headers=())))
     assert outcome.answered[-1] == "response_headers"
     assert outcome.client is not None
     assert (outcome.client.status, outcome.client.body) == (503, b"")
