@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 VLLM_PIP := $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports format bench-overhead bench-routing bench-prefix bench-real bench-real-vllm clean
+.PHONY: help setup demo test check lint types imports format bench-overhead bench-routing bench-prefix bench-real bench-real-vllm chaos clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -87,6 +87,9 @@ bench-real: $(VENV)/.dev $(VENV)/.engines ## Pinning on two real llama.cpp engin
 
 bench-real-vllm: $(VENV)/.dev $(VLLM_VENV)/.ready ## The same on two vLLM engines on the CPU (minutes; installs 3.5 GB)
 	$(BIN)/python -m benchmarks.real --engine vllm
+
+chaos: $(VENV)/.dev ## Count the requests that clients lose while backends are killed, refuse and fall silent
+	$(BIN)/python -m benchmarks.chaos
 
 clean: ## Remove the virtual environment and everything generated
 	rm -rf $(VENV) $(VLLM_VENV) .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis router_ext/v1/*_pb2*

@@ -33,10 +33,10 @@ async def run(settings: Settings, folder: Path, say: Callable[[str], None]) -> t
     async with stack(folder) as running:
         requests = traffic(settings.seconds, settings.rate, settings.seed)
         started = time.monotonic()
-        results, _ = await asyncio.gather(
-            send_all(running.url, requests, started), _inject(running, steps(settings.seconds), started, say)
-        )
-        return results, await running.settled_page(SETTLE_S)
+        async with asyncio.TaskGroup() as tasks:
+            sent = tasks.create_task(send_all(running.url, requests, started))
+            tasks.create_task(_inject(running, steps(settings.seconds), started, say))
+        return sent.result(), await running.settled_page(SETTLE_S)
 
 
 async def _inject(running: Stack, faults: tuple[Step, ...], started: float, say: Callable[[str], None]) -> None:

@@ -31,4 +31,5 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word[:64].lower(), options, n=1)
     if close:
         return f"; did you mean {quoted(options[close[0]])}?"
-    return f"; known: {', '.join(options.values())}" if 0 < len(options) <= _LISTED else ""
+    shown = (name if name.isprintable() else quoted(name) for name in options.values())
+    return f"; known: {', '.join(shown)}" if 0 < len(options) <= _LISTED else ""

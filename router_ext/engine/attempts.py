@@ -1,5 +1,6 @@
 """Sending a request to one backend, as the accounts see it: begun once, ended once, whatever path it takes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -52,13 +53,16 @@ class AttemptEnd(Struct, frozen=True):
 
 
 class Attempts:
-    """Begins and ends attempts."""
+    """Begins and ends attempts. ``released`` is called whenever a backend has room for one request more."""
 
-    def __init__(self, pool: Pool, caches: Caches, telemetry: Telemetry, clock: Clock) -> None:
+    def __init__(
+        self, pool: Pool, caches: Caches, telemetry: Telemetry, clock: Clock, released: Callable[[], None]
+    ) -> None:
         self._pool = pool
         self._caches = caches
         self._telemetry = telemetry
         self._clock = clock
+        self._released = released
 
     def begin(self, decision: Decision, expected: Expected | None = None) -> Attempt:
         """Counts the request in its backend."""
@@ -111,6 +115,7 @@ class Attempts:
         if attempt.in_flight:
             attempt.in_flight = False
             attempt.slot.release()
+            self._released()
 
     def _settle_cache(self, attempt: Attempt, expected: Expected, end: AttemptEnd, now: float) -> None:
         """What the request did to its backend's cache, and what the engine says it found there."""

@@ -107,7 +107,7 @@ class Engine:
         self.caches: Final = Caches()
         self.exchanges: Final = OpenExchanges()
         self._decider = Decider(self.pool, self.caches, telemetry, clock, id_prefix=id_prefix, draw=draw)
-        self._attempts = Attempts(self.pool, self.caches, telemetry, clock)
+        self._attempts = Attempts(self.pool, self.caches, telemetry, clock, self._wake_waiters)
         self._failover = Failover(self._decider, self._attempts, self.caches, self.exchanges, telemetry)
         self._relay_tools = RelayTools(self._attempts, self._failover, dispatcher, clock)
         self.configure(config)
@@ -189,13 +189,13 @@ class Engine:
             self._telemetry.pinned(backend.name, hit=pin)
         exchange = self._begin(decision, expected)
         server, stream = self.config.server, decision.request.stream
-        wait_s = server.stream_idle_timeout_s if stream else server.default_timeout_s
+        timeout_s = server.stream_idle_timeout_s if stream else server.default_timeout_s
         if can_relay and self._kept_bytes.take(request.size):
             exchange.kept = request
             if stream and self.config.defaults.first_token_timeout_s is not None:
                 exchange.relay_first = True
-                return await_relay(decision, wait_s)
-        return forward_inference(request.head, request.body, decision, backend, wait_s, pin=pin, failover=can_relay)
+                return await_relay(decision, timeout_s)
+        return forward_inference(request.head, request.body, decision, backend, timeout_s, pin=pin, failover=can_relay)
 
     def _commit_blind(self, head: RequestHead, request: InferenceRequest, choice: Choice) -> Plan:
         """A request whose body nobody saw: it cannot be sent once more."""
@@ -321,7 +321,6 @@ class Engine:
             self._ended += 1
             self._failover.ended(exchange)
             self._forget_request(exchange)
-            self._wake_waiters()
         return exchange
 
     def _wake_waiters(self) -> None:

@@ -13,6 +13,9 @@ from router_ext.ports import Call
 from router_ext.stream.effects import Forward, HeaderEdits, RelayHead
 from router_ext.stream.events import RequestHead
 
+MAX_WAIT_S: Final = 3600.0
+"""Envoy's ``max_message_timeout``: it ignores a request to wait for longer."""
+
 UPSTREAM_TIMEOUT: Final = "x-envoy-upstream-rq-timeout-ms"
 """Envoy's whole-request timeout for one request, in milliseconds."""
 
@@ -47,14 +50,19 @@ def forward_inference(
         response_edits=_response_edits(decision, pin),
         streaming=decision.request.stream,
         failover=failover,
-        wait_s=timeout_s,
+        wait_s=_wait_s(timeout_s),
     )
 
 
-def await_relay(decision: Decision, wait_s: float) -> Forward:
+def await_relay(decision: Decision, timeout_s: float) -> Forward:
     """Lets no upstream see the request: the router brings the answer."""
     edits = HeaderEdits(((headers.CLUSTER, headers.RELAY_CLUSTER),))
-    return Forward(edits=edits, metadata=_metadata(decision), relay=True, wait_s=wait_s)
+    return Forward(edits=edits, metadata=_metadata(decision), relay=True, wait_s=_wait_s(timeout_s))
+
+
+def _wait_s(timeout_s: float) -> float:
+    """Longer than the router takes at most, and no longer than Envoy can be asked to wait."""
+    return min(timeout_s + 5.0, MAX_WAIT_S)
 
 
 def call_of(head: RequestHead, body: InferenceBody, exchange: OpenExchange) -> Call:
@@ -93,7 +101,8 @@ _OF_THE_FIRST_REQUEST: Final = ("accept-encoding", "content-encoding", "content-
 
 _OF_THE_FIRST_ANSWER: Final = (
     *("content-type", "content-length", "content-encoding", "content-language", "etag", "retry-after"),
-    *("www-authenticate", "x-should-retry", "x-request-id", headers.EGRESS_FLAGS),
+    *("www-authenticate", "set-cookie", "x-should-retry", "x-request-id", headers.EGRESS_FLAGS),
+    *(f"x-ratelimit-{what}-{of}" for what in ("limit", "remaining", "reset") for of in ("requests", "tokens")),
 )
 """What the answer that is replaced may have said of itself."""
 

@@ -26,6 +26,9 @@ from router_ext.stream.events import ResponseHeaders, is_failing
 from router_ext.stream.sse import WholeEvents
 from router_ext.stream.words import broken_stream
 
+PATIENCE: Final = 0.95
+"""Share of ``stream_idle_timeout`` in which a stream must begin: after it Envoy ends the client's request."""
+
 _STREAM_FAILURES: Final = {
     StreamEnd.WHOLE: None,
     StreamEnd.ERROR: failures.STREAM_ERROR,
@@ -53,6 +56,7 @@ class Relay:
         self._server = config.server
         self._defaults = config.defaults
         self._tools = tools
+        self._begun_at = tools.clock.monotonic()
         self._streaming = exchange.attempt.decision.request.stream
 
     async def parts(self, seen: ResponseHeaders | None) -> AsyncGenerator[Relayed]:
@@ -127,10 +131,11 @@ class Relay:
     @property
     def _limit_s(self) -> float:
         """How long an attempt may take until its answer is certain; 0 when the time for the request is up."""
-        if self._streaming:
-            return self._defaults.first_token_timeout_s or self._server.stream_idle_timeout_s
-        spent = self._tools.clock.monotonic() - self._exchange.started_at
-        return max(0.0, self._server.default_timeout_s - spent)
+        now = self._tools.clock.monotonic()
+        if not self._streaming:
+            return max(0.0, self._exchange.started_at + self._server.default_timeout_s - now)
+        left_s = max(0.0, self._begun_at + PATIENCE * self._server.stream_idle_timeout_s - now)
+        return min(left_s, self._defaults.first_token_timeout_s or left_s)
 
     @property
     def _elapsed_s(self) -> float:

@@ -49,6 +49,7 @@ _BODY_MODES: Final = {
     _MODE.FULL_DUPLEX_STREAMED: BodyMode.FULL_DUPLEX,
 }
 _TAKE_OVER: Final = _MODE(response_body_mode=_MODE.FULL_DUPLEX_STREAMED, response_trailer_mode=_MODE.SEND)
+_APPEND: Final = base_pb2.HeaderValueOption.APPEND_IF_EXISTS_OR_ADD
 _OVERWRITE: Final = base_pb2.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
 
 
@@ -150,11 +151,13 @@ def _fill_common(
 
 
 def _fill_edits(mutation: pb.HeaderMutation, edits: HeaderEdits) -> None:
+    seen: set[str] = set()
     for name, value in edits.set:
         option = mutation.set_headers.add()
         option.header.key = name
         option.header.raw_value = value.encode("latin-1")
-        option.append_action = _OVERWRITE
+        option.append_action = _APPEND if name in seen else _OVERWRITE
+        seen.add(name)
     mutation.remove_headers.extend(edits.remove)
 
 

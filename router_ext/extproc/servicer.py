@@ -95,6 +95,8 @@ class _Stream:
         async with aclosing(self._engine.relay(self._decision_id, ask.seen)) as parts:
             async for part in parts:
                 for reply in self._exchange.relayed(part):
+                    if isinstance(reply, Leave):
+                        return [reply]
                     await self._context.write(message_of(reply))
         return self._exchange.end_relay()
 

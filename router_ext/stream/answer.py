@@ -6,6 +6,8 @@ Only answers that the router passes on itself are read here; those that Envoy pa
 import re
 from typing import Final
 
+import orjson
+
 from router_ext.model.outcome import StreamEnd, Usage
 from router_ext.stream.sse import SseReader, holds_token
 from router_ext.stream.words import COUNTS
@@ -15,7 +17,7 @@ CARRY_BYTES: Final = 128
 
 _COUNT: Final = re.compile(rb'"([a-z_]{1,40}_tokens)"\s{0,8}:\s{0,8}(\d{1,15})(?!\d)')
 # A quote inside a JSON string is escaped: a key or value in plain quotes is structure, never generated text.
-_ERROR: Final = re.compile(rb'\s*\{\s*"error"\s*:\s*[^n\s]|\s*\{\s*"type"\s*:\s*"(?:error|response\.failed)"')
+_ERROR_SIGNS: Final = re.compile(rb'"error"|"response\.failed"')
 _LAST: Final = re.compile(
     rb'"finish_reason"\s*:\s*"|"type"\s*:\s*"(?:response\.completed|response\.incomplete|message_stop)"'
 )
@@ -60,7 +62,7 @@ class StreamReader:
             self._take(data)
 
     def _take(self, data: bytes) -> None:
-        if _ERROR.match(data):
+        if _ERROR_SIGNS.search(data) and _is_error(data):
             self.end = StreamEnd.ERROR
         elif self.end is not StreamEnd.ERROR and (data == b"[DONE]" or _LAST.search(data)):
             self.end = StreamEnd.WHOLE
@@ -71,3 +73,17 @@ class StreamReader:
     def usage(self) -> Usage | None:
         """The counts so far, None before any was seen."""
         return self._usage.usage
+
+
+def _is_error(data: bytes) -> bool:
+    """True for an event that says that the answer failed, by an error, its type or a finish reason."""
+    try:
+        event = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return False
+    if not isinstance(event, dict):
+        return False
+    choices = event.get("choices")
+    listed = choices if isinstance(choices, list) else ()
+    reasons = [choice.get("finish_reason") for choice in listed if isinstance(choice, dict)]
+    return bool(event.get("error")) or event.get("type") in ("error", "response.failed") or "error" in reasons

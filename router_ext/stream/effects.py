@@ -16,7 +16,7 @@ class Side(Enum):
 
 
 class HeaderEdits(Struct, frozen=True):
-    """Headers to set (replacing any of that name) and to remove."""
+    """Headers to set (replacing any of that name; a name that comes twice has two values) and to remove."""
 
     set: tuple[tuple[str, str], ...] = ()
     remove: tuple[str, ...] = ()

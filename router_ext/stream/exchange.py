@@ -79,6 +79,15 @@ NO_HEADERS: Final = Answer(
 )
 
 
+TOO_LARGE: Final = Answer(
+    502,
+    (("content-type", "application/json"),),
+    b'{"error":{"message":"The answer is too large to be held.","type":"api_error","param":null,'
+    b'"code":"answer_too_large"}}',
+)
+"""Instead of an answer over the body limit that would have to be held as a whole."""
+
+
 class Exchange:
     """One exchange. Call ``receive`` for each message and do the effects in order; an ``Ask`` is followed by ``plan``
     (or ``bail``), whose effects come next. An ``AskRelay`` is followed by ``relayed`` for each part of the answer, and
@@ -232,7 +241,7 @@ class Exchange:
             return [Wait(forward.wait_s), AskRelay(event)]
         return self._pass_on(event)
 
-    def relayed(self, part: Relayed) -> list[Reply]:
+    def relayed(self, part: Relayed) -> list[Reply | Leave]:
         """The effects of the next part of the answer that takes the upstream's place: its head comes first."""
         if self._collected is not None:
             return self._collect(*self._collected, part)
@@ -240,7 +249,7 @@ class Exchange:
             return [DuplexBody(Side.RESPONSE, part.data, part.end)]
         seen, self._seen = self._seen, None
         if seen is not None and seen.end:
-            self._collected = part, []
+            self._collected, self._size = (part, []), 0
             return []
         set_headers = ((":status", str(part.status)), *part.edits.set)
         edits = HeaderEdits(set_headers, part.edits.remove)
@@ -251,10 +260,13 @@ class Exchange:
         seen, self._seen = self._seen, None
         return [Leave()] if seen is None else self._pass_on(seen)
 
-    def _collect(self, head: RelayHead, pieces: list[bytes], part: Relayed) -> list[Reply]:
+    def _collect(self, head: RelayHead, pieces: list[bytes], part: Relayed) -> list[Reply | Leave]:
         """Where the upstream's answer is headers only, no body can follow them: ours goes as one whole answer."""
         assert isinstance(part, RelayBody)
         pieces.append(part.data)
+        self._size += len(part.data)
+        if self._size > self._max_body:
+            return [ImmediateReply(TOO_LARGE), Leave()]
         return [ImmediateReply(Answer(head.status, head.edits.set, b"".join(pieces)))] if part.end else []
 
     def _pass_on(self, event: ResponseHeaders) -> list[Effect]:

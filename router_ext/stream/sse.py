@@ -100,7 +100,7 @@ class WholeEvents:
         self._tail = (self._tail + piece)[-3:]
 
 
-_BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_BLANK_LINES: Final = (b"\n\n", b"\n\r\n", b"\r\r")
 
 _TEXT_FIELDS: Final = ("content", "reasoning", "reasoning_content", "refusal", "text")
 _BLOCK_FIELDS: Final = ("text", "thinking", "partial_json")

@@ -44,8 +44,8 @@ def event_stream(*body: bytes, cut: bool = False, hangs: bool = False) -> Canned
 class CannedDispatcher:
     """Gives the answers of each backend in order; None stands for a refused connection.
 
-    ``calls`` are the requests that it got, ``unexpected`` those for which no answer was left: they raise, which a server
-    may survive.
+    ``calls`` are the requests that it got, ``unexpected`` those for which no answer was left: they raise, and a server
+    may survive that.
     """
 
     answers: dict[str, deque[CannedAnswer | None]] = field(default_factory=dict)

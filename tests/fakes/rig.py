@@ -10,7 +10,7 @@ import orjson
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.engine import Engine, wants_body
 from router_ext.model.snapshot import Health
-from router_ext.stream.effects import Answer, Ask, AskRelay, Effect, Forward, Plan, Reply, ReportFirstToken
+from router_ext.stream.effects import Answer, Ask, AskRelay, Effect, Forward, Plan, ReportFirstToken
 from router_ext.stream.events import Event, RequestHead
 from router_ext.stream.exchange import Exchange
 from tests.fakes.clock import FakeClock
@@ -89,7 +89,7 @@ class ExchangeRun:
         return done
 
     async def _relay(self, ask: AskRelay) -> list[Effect]:
-        replies: list[Reply] = []
+        replies: list[Effect] = []
         async with aclosing(self._rig.engine.relay(self.decision_id, ask.seen)) as parts:
             async for part in parts:
                 replies += self._machine.relayed(part)

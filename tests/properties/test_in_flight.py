@@ -23,7 +23,7 @@ class InFlight(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pool, self.exchanges = Pool(), OpenExchanges()
-        self.attempts = Attempts(self.pool, Caches(), RecordingTelemetry(), FakeClock())
+        self.attempts = Attempts(self.pool, Caches(), RecordingTelemetry(), FakeClock(), lambda: None)
         self.open: dict[str, Slot] = {}
         self.ended: list[str] = []
         self.slots: list[Slot] = []

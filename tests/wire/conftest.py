@@ -24,7 +24,7 @@ def shared_tcp_stand() -> Iterator[Stand]:
 
 @pytest.fixture
 def stand(shared_stand: Stand) -> Iterator[Stand]:
-    """The module's server with nothing open and nothing told yet. No backend may be asked that the test did not mean."""
+    """The module's server with nothing open and nothing told yet; it asks no backend that the test did not mean."""
     shared_stand.forget()
     yield shared_stand
     assert not shared_stand.dispatcher.unexpected

@@ -41,5 +41,10 @@ def shows_body(modes: ProcessingModes) -> bool:
     return modes.request in (BUFFERED, PARTIAL, DUPLEX) or (modes.request is STREAMED and modes.before_headers)
 
 
+def can_relay(modes: ProcessingModes) -> bool:
+    """True where Envoy lets the processor send another response than the upstream's."""
+    return modes.request is not DUPLEX and not modes.before_headers
+
+
 SEEING_MODES: Final = tuple(modes for modes in REQUEST_MODES if shows_body(modes))
 """Those in which a body can be read, and refused."""

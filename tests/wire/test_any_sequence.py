@@ -1,16 +1,18 @@
 """Any exchange at all: random modes, chunks, trailers, repeats and leavings keep what every exchange must keep."""
 
+from dataclasses import replace
 from typing import Final
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.fakes.dispatcher import CannedAnswer, event_stream
 from tests.fakes.envoy_client import Act
 from tests.fakes.wire_access_log import entry_of, send_access_log
 from tests.fakes.wire_http import CHAT, Outcome, Pairs, Request, Response
 from tests.fakes.wire_messages import ProcessingModes
 from tests.fakes.wire_stand import Stand
-from tests.wire.modes import ALL_MODES, PARTIAL, STREAMED, shows_body
+from tests.wire.modes import ALL_MODES, PARTIAL, STREAMED, can_relay, shows_body
 
 BODIES: Final = {
     b'{"model":"m","stream":true}': b'{"model":"served-model","stream":true}',
@@ -26,6 +28,13 @@ ANSWERS: Final = (
     b'{"choices":[]}',
     b'data: {"choices":[{"delta":{"role":"assistant"}}]}\r\n\r\ndata: {"choices":[{"delta":{"content":"x"}}]}\r\n\r\n',
 )
+SECOND: Final = (
+    (None, 503, b'"code":"upstream_unavailable"'),
+    (CannedAnswer(body=(b'{"choices":', b"[]}")), 200, b'{"choices":[]}'),
+    (CannedAnswer(429, body=(b"busy",)), 429, b"busy"),
+    (event_stream(ANSWERS[2][:40], ANSWERS[2][40:], b"data: [DONE]\n\n"), 200, ANSWERS[2] + b"data: [DONE]\n\n"),
+)
+"""What the second backend answers, with the status that a client gets of it, and bytes of the body."""
 TRAILERS: Final = (("x-sum", "1"),)
 
 
@@ -54,6 +63,7 @@ def responses(draw: st.DrawFn) -> Response:
     return Response(chunks, draw(st.sampled_from((200, 404, 503))), draw(st.sampled_from(types)), trailers)
 
 
+Second = tuple[CannedAnswer | None, int, bytes]
 NUMBERS: Final = st.one_of(st.none(), st.integers(1, 8))
 ACTS: Final = st.one_of(
     st.builds(Act, repeats_last_chunk=st.booleans()),
@@ -67,7 +77,9 @@ def sees_all(modes: ProcessingModes, request: Request) -> bool:
     return shows_body(modes) and not (modes.request is PARTIAL and request.trailers is not None)
 
 
-def check_bodies(modes: ProcessingModes, request: Request, response: Response, outcome: Outcome) -> None:
+def check_bodies(
+    modes: ProcessingModes, request: Request, response: Response, second: Second, outcome: Outcome
+) -> None:
     """What the upstream and the client see of the bodies, as far as it came to that."""
     chat = request.target == CHAT
     expected = BODIES[request.body] if chat and sees_all(modes, request) else request.body
@@ -75,20 +87,30 @@ def check_bodies(modes: ProcessingModes, request: Request, response: Response, o
         assert outcome.upstream.body == expected
         assert outcome.upstream.cluster == "backend-alpha"
         assert outcome.upstream.trailers == request.trailers
-    if outcome.client is not None and outcome.client.immediate:
+    client = outcome.client
+    if client is None:
+        return
+    if expected is None:
+        assert client.immediate
         assert outcome.upstream is None
-        assert expected is None
-    elif outcome.client is not None:
-        assert (outcome.client.status, outcome.client.body) == (response.status, response.body)
+    elif chat and response.status == 503 and can_relay(modes) and sees_all(modes, request):
+        assert client.status == second[1]
+        assert second[2] in client.body
+        # Nothing but whole answers: a body follows headers, unless those of the upstream were all.
+        assert client.immediate is (not response.chunks and response.trailers is None)
+    else:
+        assert (client.status, client.body, client.immediate) == (response.status, response.body, False)
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_exchange_keeps_bodies_counts_and_the_protocol(stand: Stand, data: st.DataObject) -> None:
-    """Bodies whole, at most one decision, and nothing in flight after the entry or after reconciliation."""
+    """Bodies whole, at most one decision a backend, and nothing in flight after the entry or after reconciliation."""
     modes = data.draw(st.sampled_from(ALL_MODES))
     request, response, act = data.draw(requests(modes)), data.draw(responses()), data.draw(ACTS)
+    second = data.draw(st.sampled_from(SECOND))
     stand.forget()
+    stand.dispatcher.answer("gamma", None if second[0] is None else replace(second[0]))
 
     async def play() -> Outcome:
         outcome = await stand.envoy(modes).exchange(request, response, act)
@@ -97,8 +119,9 @@ def test_any_exchange_keeps_bodies_counts_and_the_protocol(stand: Stand, data: s
         return outcome
 
     outcome = stand.run(play())
-    check_bodies(modes, request, response, outcome)
-    assert len(stand.kept.decisions) <= 1
+    check_bodies(modes, request, response, second, outcome)
+    assert [decision.backend for decision in stand.kept.decisions] in ([], ["alpha"], ["alpha", "gamma"])
+    assert len({decision.id for decision in stand.kept.decisions}) <= 1
     assert stand.in_flight == 0 or not outcome.decision_id
     stand.lose_open_exchanges()
     assert (stand.in_flight, len(stand.engine.exchanges)) == (0, 0)

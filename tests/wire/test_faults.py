@@ -1,18 +1,18 @@
 """A bug in the engine: Envoy goes on as if the router had nothing to say, and the bug is counted."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 
 from router_ext.engine.engine import Engine
 from router_ext.model.outcome import AccessRecord
-from router_ext.stream.effects import Forward, HeaderEdits, Plan
-from router_ext.stream.events import RequestHead
+from router_ext.stream.effects import Forward, HeaderEdits, Plan, RelayBody, Relayed
+from router_ext.stream.events import RequestHead, ResponseHeaders
 from tests.fakes.wire_access_log import Entry, send_access_log
 from tests.fakes.wire_http import CHAT, Request, Response
 from tests.fakes.wire_messages import ProcessingModes
 from tests.fakes.wire_stand import Stand, unix_stand
-from tests.wire.modes import ALL_MODES, PRODUCT, REQUEST_MODES
+from tests.wire.modes import ALL_MODES, PRODUCT, REQUEST_MODES, can_relay
 
 BODY = b'{"model":"m","stream":true}'
 SSE = (("content-type", "text/event-stream"),)
@@ -21,15 +21,23 @@ DONE = b"data: [DONE]\n\n"
 
 
 class BrokenEngine(Engine):
-    """Cannot plan, time or settle anything. A header called ``x-bad-edit`` gives it a plan that cannot be sent."""
+    """Cannot relay, time or settle anything, and plan only for a header ``x-good-plan``; with ``x-bad-edit`` the plan
+    cannot be sent.
+    """
 
     async def plan(self, head: RequestHead, body: bytes | None, *, can_relay: bool = True) -> Plan:
         """Fails."""
         if "x-bad-edit" in head.headers:
             return Forward(HeaderEdits((("x-name", "\N{SNOWMAN}"),)), metadata={"id": "no-latin"})
         if "x-good-plan" in head.headers:
-            return Forward()
+            return Forward(failover=True, wait_s=1.0)
         raise RuntimeError("no plan")
+
+    async def relay(self, decision_id: str, seen: ResponseHeaders) -> AsyncGenerator[Relayed]:
+        """Fails before its first part."""
+        if seen.status:
+            raise RuntimeError("no relay")
+        yield RelayBody(b"", end=True)
 
     def first_token(self, decision_id: str) -> None:
         """Fails."""
@@ -85,6 +93,19 @@ def test_a_bug_while_timing_cuts_no_answer(stand: Stand, modes: ProcessingModes)
     assert outcome.client is not None
     assert outcome.client.body == FIRST + DONE
     assert set(places(stand)) <= {("ext_proc", "no clock")}
+
+
+@pytest.mark.parametrize("modes", ALL_MODES, ids=str)
+@pytest.mark.parametrize("response", [Response((b"bu", b"sy"), 503), Response(status=503)], ids=["body", "headers"])
+def test_a_bug_while_failing_over_leaves_the_answer_as_it_is(
+    stand: Stand, modes: ProcessingModes, response: Response
+) -> None:
+    """What the first backend said goes on unchanged."""
+    request = Request((BODY,), headers=(("x-good-plan", "1"),))
+    outcome = stand.run(stand.envoy(modes).exchange(request, response))
+    assert outcome.client is not None
+    assert (outcome.client.status, outcome.client.body) == (503, response.body)
+    assert places(stand) == ([("ext_proc", "no relay")] if can_relay(modes) else [])
 
 
 def test_a_plan_that_cannot_be_sent_is_left_to_envoy(stand: Stand) -> None:

@@ -13,7 +13,6 @@ from tests.fakes.domain import backend, head, router
 from tests.fakes.rig import BODY, EngineRig, ExchangeRun
 from tests.unit.engine.relays import (
     JSON,
-    REFUSED,
     STREAM,
     Acting,
     begun,
@@ -302,4 +301,3 @@ def test_an_answer_that_passes_keeps_the_headers_of_the_first_decision() -> None
     assert isinstance(reply, HeadersReply)
     told = (("x-kronaxis-backend", "a"), ("x-kronaxis-rule", "default"))
     assert (reply.edits, reply.takes_over) == (HeaderEdits(told, ("x-kronaxis-egress-flags",)), False)
-    assert REFUSED.flags == ()

@@ -50,13 +50,13 @@ async def test_no_upstream_is_asked_before_the_router_asks_one() -> None:
         edits=plan.edits,  # type: ignore[union-attr]
         metadata={"id": "t-1", "rule": "default", "backend": "a", "service": "shop"},
         relay=True,
-        wait_s=300.0,
+        wait_s=305.0,
     )
     assert plan.edits.set == (("x-kronaxis-cluster", "router-ext-relay"),)
     assert rig.in_flight() == {"a": 1, "b": 0, "c": 0}
 
 
-@pytest.mark.parametrize(("body", "wait_s"), [(STREAM, 300.0), (b'{"model":"m-a"}', 120.0)])
+@pytest.mark.parametrize(("body", "wait_s"), [(STREAM, 305.0), (b'{"model":"m-a"}', 125.0)])
 async def test_envoy_waits_for_another_answer_as_long_as_for_its_own(body: bytes, wait_s: float) -> None:
     """``stream_idle_timeout`` for a stream, ``default_timeout`` for any other answer."""
     plan = await EngineRig(trio()).engine.plan(head(), body)
@@ -95,6 +95,7 @@ async def test_the_first_token_is_timed_from_the_start_of_its_attempt() -> None:
     ("first", "reason"),
     [
         (event_stream(ROLE, ERROR, DONE), "stream_error"),
+        (event_stream(ROLE, LAST, ERROR), "stream_error"),
         (event_stream(ROLE), "stream_truncated"),
         (event_stream(), "stream_truncated"),
         (event_stream(ROLE, cut=True), "upstream_cut"),
@@ -123,6 +124,16 @@ async def test_before_the_first_token_a_failure_leads_to_the_next_candidate(
     assert (end.outcome.failure, end.outcome.attempts, end.decision.backend) == (None, 2, "b")
     assert rig.engine.pool["a"].state.ttft.samples == 0
     assert rig.in_flight() == {"a": 0, "b": 0, "c": 0}
+
+
+async def test_a_failed_answer_is_closed_before_the_next_backend_is_asked() -> None:
+    """Its backend works on it no longer."""
+    rig, closed = _rig(), list[bool]()
+    first = event_stream(ROLE, ERROR)
+    rig.dispatcher.answer("a", first)
+    rig.dispatcher.answer("b", Acting(200, SSE, (TOKEN,), acts=lambda: closed.append(first.closed)))
+    await relayed(rig, await begun(rig, STREAM))
+    assert closed == [True]
 
 
 @pytest.mark.parametrize("status", [200, 500])

@@ -1,5 +1,6 @@
 """Answers without a stream that the router brings: one time limit for all attempts, and each passed on as a whole."""
 
+import asyncio
 from contextlib import aclosing
 
 import pytest
@@ -99,6 +100,22 @@ async def test_an_empty_answer_has_an_end() -> None:
     rig = EngineRig(trio())
     rig.dispatcher.answer("b", CannedAnswer(204, (), ()))
     assert (await relayed(rig, await begun(rig))).bodies == [RelayBody(b"", end=True)]
+
+
+async def test_a_relay_that_ends_in_the_middle_of_an_attempt_says_nothing_of_its_backend() -> None:
+    """Envoy's entry, which tells of the answer before, is not held against it."""
+    rig, waits = EngineRig(trio()), asyncio.Event()
+    answer = Acting(200, JSON, (b"{",), hangs=True, acts=waits.set)
+    rig.dispatcher.answer("b", answer)
+    decision_id = await begun(rig)
+    task = asyncio.create_task(relayed(rig, decision_id))
+    await waits.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert answer.closed
+    end = settled(rig, decision_id, status=503, flags=("UF",))
+    assert (end.outcome.failure, end.decision.backend) == ("router_fault", "b")
+    assert rig.in_flight() == {"a": 0, "b": 0, "c": 0}
 
 
 # Answers that are larger than may be held

@@ -1,9 +1,12 @@
 """Waiting for room."""
 
 import asyncio
+from contextlib import aclosing
 
 from router_ext.model.snapshot import Health
 from router_ext.stream.effects import Answer, Forward, Plan
+from router_ext.stream.events import ResponseHeaders
+from tests.fakes.dispatcher import CannedAnswer
 from tests.fakes.domain import backend, head, record, router
 from tests.fakes.rig import BODY, EngineRig
 
@@ -35,6 +38,31 @@ def test_a_request_waits_until_another_one_ends() -> None:
 
     assert isinstance(asyncio.run(scene()), Forward)
     assert rig.in_flight() == {"a": 1}
+
+
+def test_a_request_that_fails_over_makes_room_for_the_waiting() -> None:
+    """Its place on the first backend, which alone has the adapter, is free as soon as it has moved."""
+    rig = EngineRig(router(backend(room=1, adapters=("x",)), backend("b")))
+    first = rig.forward().metadata["id"]
+    rig.dispatcher.answer("b", CannedAnswer(hangs=True))
+
+    async def scene() -> Plan:
+        waiting = asyncio.create_task(rig.engine.plan(head(), BODY.replace(b"m-a", b"x")))
+        await asyncio.sleep(0)
+        moving = asyncio.create_task(_first_part(rig, first))
+        plan = await waiting
+        moving.cancel()
+        await asyncio.gather(moving, return_exceptions=True)
+        return plan
+
+    plan = asyncio.run(scene())
+    assert isinstance(plan, Forward)
+    assert plan.metadata["backend"] == "a"
+
+
+async def _first_part(rig: EngineRig, decision_id: str) -> None:
+    async with aclosing(rig.engine.relay(decision_id, ResponseHeaders(503, "", end=False))) as parts:
+        await anext(parts)
 
 
 def test_one_freed_place_goes_to_one_of_the_waiting() -> None:

@@ -53,6 +53,8 @@ def test_a_last_word_makes_a_stream_whole(last: bytes) -> None:
         b'data:{ "error" : "overloaded"}\n\n',
         b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n\n',
         b'data: {"type":"response.failed","response":{}}\n\n',
+        b'data: {"id":"x","choices":[],"error":{"code":502}}\n\n',
+        b'data: {"id":"x","choices":[{"index":0,"delta":{},"finish_reason":"error"}]}\n\n',
     ],
 )
 def test_an_error_event_fails_a_stream_for_good(event: bytes) -> None:

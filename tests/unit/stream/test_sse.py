@@ -2,7 +2,7 @@
 
 import pytest
 
-from router_ext.stream.sse import SseReader, holds_token
+from router_ext.stream.sse import SseReader, WholeEvents, holds_token
 
 
 def _events(*chunks: bytes, max_line: int = 1 << 20) -> list[bytes]:
@@ -110,3 +110,46 @@ def test_generated_output_is_a_token(name: str) -> None:
 def test_everything_else_is_none(name: str) -> None:
     """Roles, empty content, usage and ends."""
     assert not holds_token(NO_TOKENS[name])
+
+
+@pytest.mark.parametrize("blank", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+def test_whole_events_are_given_on_and_what_has_begun_is_held(blank: bytes) -> None:
+    """Several at a time, up to the end of the last whole one."""
+    one, two = b"data: 1" + blank, b"event: x" + blank[: len(blank) // 2] + b"data: 2" + blank
+    events = WholeEvents()
+    assert events.feed(b"data: ") == b""
+    assert events.rest == b"data: "
+    assert events.feed(b"1" + blank + two + b"data") == one + two
+    assert events.rest == b"data"
+    assert events.feed(b": 3" + blank) == b"data: 3" + blank
+    assert events.rest == b""
+
+
+@pytest.mark.parametrize("blank", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+def test_a_blank_line_ends_an_event_wherever_it_is_cut(blank: bytes) -> None:
+    """Down to single bytes: it is given on with the last byte of the blank line, not later."""
+    wire = b"data: 1" + blank + b"data: 2" + blank
+    events = WholeEvents()
+    given = [events.feed(wire[at : at + 1]) for at in range(len(wire))]
+    assert [piece for piece in given if piece] == [b"data: 1" + blank, b"data: 2" + blank]
+    assert given[len(wire) // 2 - 1] == b"data: 1" + blank
+    for at in range(len(wire) + 1):
+        events = WholeEvents()
+        assert events.feed(wire[:at]) + events.feed(wire[at:]) == wire
+
+
+def test_an_event_at_the_limit_is_held_and_a_larger_one_is_given_on_as_it_comes() -> None:
+    """Memory is bounded; after it events are whole again."""
+    events = WholeEvents(max_event=10)
+    assert events.feed(b"data: 1234") == b""
+    assert events.feed(b"5") == b"data: 12345"
+    assert (events.rest, events.feed(b"6789")) == (b"", b"")
+    assert events.feed(b"\n\ndata: x") == b"6789\n\n"
+    assert events.rest == b"data: x"
+
+
+def test_what_is_no_event_stream_passes_at_its_end() -> None:
+    """Nothing of it is lost: it is the rest."""
+    events = WholeEvents()
+    assert events.feed(b"{}\n") + events.feed(b"") == b""
+    assert events.rest == b"{}\n"
