@@ -305,7 +305,7 @@ class Engine:
             lost = self._leaks.setdefault(cluster, LeakMeter()).observe(surplus, rate)
             for exchange in self.exchanges.give_up(cluster, lost) if lost else ():
                 self._attempts.abandon(exchange.attempt)
-                self._failover.ended(exchange)
+                self._failover.settled(exchange)
                 self._forget_request(exchange)
                 self._telemetry.lost(exchange.attempt.decision)
         self._wake_waiters()
@@ -319,7 +319,7 @@ class Engine:
         exchange = self.exchanges.end(decision_id)
         if exchange is not None:
             self._ended += 1
-            self._failover.ended(exchange)
+            self._failover.settled(exchange)
             self._forget_request(exchange)
         return exchange
 

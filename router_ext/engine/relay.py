@@ -69,6 +69,7 @@ class Relay:
         self._exchange.relayed = AttemptEnd(0, failures.ROUTER_FAULT)
         async with AsyncExitStack() as stack:
             opened = await self._open(stack)
+            self._tools.failover.settled(self._exchange)
             match opened:
                 case Failed():
                     said = opened.said or nothing_said(opened.failure)
