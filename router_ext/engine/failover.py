@@ -11,7 +11,6 @@ from router_ext.health.failures import CUT, UNREACHABLE
 from router_ext.model.decision import NoChoice
 from router_ext.ports import Telemetry
 
-
 _GONE: Final = frozenset({UNREACHABLE, CUT})
 """Failures after which the backend has the request no more: moving it on leaves the load as it was."""
 
