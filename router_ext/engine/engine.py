@@ -363,7 +363,9 @@ def _end_of(exchange: OpenExchange, record: AccessRecord) -> AttemptEnd:
         if ttft_s is None and not attempt.decision.request.stream:
             ttft_s = record.last_upstream_byte_s
         return AttemptEnd(record.status, failure_of(record), ttft_s, record.usage)
-    failure = CLIENT_LEFT if of_flags(record.flags) == CLIENT_LEFT else relayed.failure
+    # A relay that was not brought to its end was cut short by the client, or by a bug.
+    cut_short = relayed.failure == ROUTER_FAULT and of_flags(record.flags) == CLIENT_LEFT
+    failure = CLIENT_LEFT if cut_short else relayed.failure
     ttft_s = relayed.ttft_s if attempt.first_token_at is None else attempt.streamed_ttft_s
     return AttemptEnd(relayed.status, failure, ttft_s, relayed.usage)
 

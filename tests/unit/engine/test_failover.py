@@ -211,15 +211,27 @@ async def test_a_failure_of_the_last_attempt_is_the_requests() -> None:
 
 
 @pytest.mark.parametrize("flag", ["DC", "DR"])
-@pytest.mark.parametrize("answer", [CannedAnswer(), None])
-async def test_a_client_that_left_did_so_whatever_the_answer_was(flag: str, answer: CannedAnswer | None) -> None:
-    """It says nothing about the backend."""
+async def test_a_client_that_left_within_a_relayed_answer_says_nothing_of_the_backend(flag: str) -> None:
+    """The answer was not brought to its end."""
+    rig = EngineRig(trio(backend("a"), backend("b")))
+    rig.dispatcher.answer("b", CannedAnswer(hangs=True))
+    decision_id = await begun(rig)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(relayed(rig, decision_id), 0.01)
+    assert settled(rig, decision_id, status=200, flags=(flag,)).outcome.failure == "client_left"
+    assert rig.engine.pool["b"].state.ttft.samples == 0
+
+
+@pytest.mark.parametrize(("answer", "failure"), [(CannedAnswer(), None), (None, "upstream_unreachable")])
+async def test_a_client_that_left_after_a_relayed_answer_had_all_of_it(
+    answer: CannedAnswer | None, failure: str | None
+) -> None:
+    """Clients close as soon as they have read the end."""
     rig = EngineRig(trio(backend("a"), backend("b")))
     rig.dispatcher.answer("b", answer)
     decision_id = await begun(rig)
     await relayed(rig, decision_id)
-    assert settled(rig, decision_id, status=200, flags=(flag,)).outcome.failure == "client_left"
-    assert rig.engine.pool["b"].state.ttft.samples == 0
+    assert settled(rig, decision_id, status=200, flags=("DC",)).outcome.failure == failure
 
 
 @pytest.mark.parametrize(("flags", "failure"), [(("DC",), "client_left"), ((), "router_fault")])
