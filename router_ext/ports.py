@@ -1,6 +1,6 @@
 """What the engine needs from the outside, as Protocols. The shell provides them; tests bring their own."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,6 +10,7 @@ from router_ext.model.decision import Decision
 from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
+from router_ext.model.session import Session, SessionMeta, Turn
 from router_ext.model.snapshot import Health
 
 
@@ -82,6 +83,44 @@ class Dispatcher(Protocol):
         """Enters when the answer's headers have come; leaving closes the connection of an answer that is not at its
         end. Raises UnreachableError. Has no time limit of its own.
         """
+        ...
+
+
+class SessionStoreError(Exception):
+    """The session store does not answer, or not in time: nothing is known of any session."""
+
+
+class SessionStore(Protocol):
+    """Keeps conversations. A session is there for its owner only: for anyone else it does not exist.
+
+    Every call raises SessionStoreError when the store is away. ``now_s`` is seconds since the epoch. Each successful
+    ``load`` and ``append`` begins the session's time to live anew.
+    """
+
+    async def create(self, session_id: str, owner: str, turn: Turn, now_s: float) -> None:
+        """Keeps a new conversation, whose first turn this is. Older sessions make room for it, least recently used
+        first.
+        """
+        ...
+
+    async def load(self, session_id: str, owner: str, now_s: float) -> Session | None:
+        """The conversation; None when it is unknown, expired, destroyed or another owner's."""
+        ...
+
+    async def append(self, session_id: str, owner: str, turn: Turn, now_s: float) -> bool:
+        """Adds a turn as a whole, never in part and never within another turn. False when the session is gone."""
+        ...
+
+    async def delete(self, session_id: str, owner: str | None = None) -> bool:
+        """Destroys a session, of any owner where none is given. False when it is not there."""
+        ...
+
+    async def listed(self, limit: int) -> Sequence[SessionMeta]:
+        """Up to ``limit`` sessions, most recently used first."""
+        ...
+
+    async def count(self) -> int:
+        """How many sessions are kept."""
         ...
 
 
