@@ -11,27 +11,34 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from router_ext.admin.access import token_from
 from router_ext.admin.api import admin_app
 from router_ext.admin.server import AdminServer
 from router_ext.admin.status import Status
 from router_ext.clock import SystemClock
 from router_ext.config.loader import LoadedConfig, load
+from router_ext.config.url import is_loopback
 from router_ext.config.watcher import ConfigWatcher
 from router_ext.dispatch.egress import EgressClient
 from router_ext.engine.engine import Engine
 from router_ext.envoygen.write import write_clusters
 from router_ext.extproc.server import ProcessorServer
-from router_ext.ports import Telemetry
+from router_ext.ports import SessionStoreError, Telemetry
 from router_ext.reload import Reloader, restart_only
 from router_ext.scrape.envoy_admin import reconcile_with_envoy
 from router_ext.scrape.health import HealthChecks
 from router_ext.scrape.queues import QueueScraper
+from router_ext.sessions.build import build_store
+from router_ext.sessions.memory import MemoryStore
 from router_ext.telemetry.log import get_logger
 from router_ext.telemetry.metrics import BackendCollector, Metrics
 from router_ext.telemetry.recorder import Recorder
 
 RESTART_DELAY_S: Final = 1.0
 """How long a background task that failed rests."""
+
+SESSION_COUNT_S: Final = 2.0
+"""How often the sessions are counted."""
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -53,8 +60,10 @@ class Router:
         self._metrics = Metrics(_registry())
         self._recorder = Recorder(self._metrics, self._log, self._clock.wall, config.named_services)
         self._egress = EgressClient(config.server.egress_port)
+        self._sessions = build_store(config.server.sessions, self._recorder.session_evicted)
+        self._api_token = token_from(environ)
         prefix = secrets.token_hex(4)
-        self._engine = Engine(config, self._recorder, self._clock, self._egress, id_prefix=prefix)
+        self._engine = Engine(config, self._recorder, self._clock, self._egress, self._sessions, id_prefix=prefix)
         self._metrics.registry.register(
             BackendCollector(self._engine.pool.slots, lambda: len(self._engine.caches), self._clock.monotonic)
         )
@@ -73,6 +82,7 @@ class Router:
             queues = QueueScraper(lambda: self._engine.config, egress, self._clock, self._engine)
             background("queues", queues.run)
             background("reconcile", lambda: reconcile_with_envoy(self._engine, config.server.envoy_admin_port))
+            background("sessions", self._count_sessions)
             background("reload", lambda: self._watch_config(checks, queues))
             admin_task = asyncio.create_task(admin.run(), name="admin")
             self._say_loaded(self._loaded)
@@ -82,18 +92,36 @@ class Router:
             await self._drain(processor)
             admin.stop()
             await admin_task
+            await self._sessions.close()
 
     def _admin_app(self) -> Any:
         server = self._loaded.config.server
-        local = server.admin_host in ("127.0.0.1", "::1", "localhost")
-        hosts = ("127.0.0.1", "localhost", "[::1]") if local else ("*",)
+        local = is_loopback(server.admin_host)
         status = Status(
             snapshot=self._engine.pool.snapshot,
             decisions=lambda: self._engine.recent,
             ready=lambda: self._ready,
             uptime_s=lambda: self._clock.monotonic() - self._started_at,
         )
-        return admin_app(status, self._metrics.registry, hosts)
+        return admin_app(
+            status,
+            self._metrics.registry,
+            ("127.0.0.1", "localhost", "[::1]") if local else ("*",),
+            sessions=lambda: self._sessions if self._engine.config.server.sessions.enabled else None,
+            telemetry=self._recorder,
+            token=self._api_token,
+            exposed=not local,
+        )
+
+    async def _count_sessions(self) -> None:
+        """Keeps the gauge, and frees what has expired. A store that is away leaves it as it is."""
+        while True:
+            if isinstance(self._sessions, MemoryStore):
+                self._sessions.purge(self._clock.wall())
+            if self._engine.config.server.sessions.enabled:
+                with contextlib.suppress(SessionStoreError):
+                    self._recorder.sessions_active(await self._sessions.count())
+            await asyncio.sleep(SESSION_COUNT_S)
 
     async def _become_ready(self, checks: HealthChecks, processor: ProcessorServer) -> None:
         """Serves once every backend has been probed; a signal before that ends the wait."""

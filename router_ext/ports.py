@@ -195,6 +195,34 @@ class Telemetry(Protocol):
         """A backend's health is another than before, or known for the first time."""
         ...
 
+    def session_created(self) -> None:
+        """A new session is in the store."""
+        ...
+
+    def session_hydrated(self, tokens_saved: int) -> None:
+        """A request was continued from a session; the client did not send ``tokens_saved`` (≥ 0) tokens again."""
+        ...
+
+    def session_evicted(self, reason: str) -> None:
+        """A session is gone: by ``ttl``, ``max_sessions`` or ``max_bytes``, ``lost`` by the store, ``ended`` by its
+        client or ``deleted`` by an operator.
+        """
+        ...
+
+    def session_store_call(self, operation: str, seconds: float, *, ok: bool) -> None:
+        """The session store was called; not ``ok``: it brought no answer."""
+        ...
+
+    def turn_not_saved(self, reason: str) -> None:
+        """A request of a session ended without being kept: the answer ``failed``, ``client_left``, the ``store`` is
+        away, or the session is ``gone``.
+        """
+        ...
+
+    def sessions_active(self, count: int) -> None:
+        """So many sessions are in the store."""
+        ...
+
     def reloaded(self, digest: str) -> None:
         """A new configuration is in force."""
         ...

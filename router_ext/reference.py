@@ -39,8 +39,9 @@ LABELS: Final = {
     "backend": "Name of a backend; empty when the request was refused before one was chosen.",
     "direction": "`prompt` or `completion`.",
     "from": "Name of the backend that failed.",
+    "operation": "Call of the session store: `create`, `load`, `append`, `delete`, `list` or `count`.",
     "place": "Where router_ext caught its own bug: `ext_proc` or `access_log`.",
-    "reason": "A refusal code or a failure, see below.",
+    "reason": "A refusal code or a failure, see below; for sessions the words that the metric's meaning lists.",
     "route": "Envoy's route: `fail-open`, `session-needs-router`, or `routed` and `other` in odd cases.",
     "rule": "Name of a rule, `default` for the fallback chain, `other` for paths that are no inference API.",
     "service": "A service that the configuration names literally, else `other`.",
@@ -63,14 +64,23 @@ FAILURES: Final = {
 """Values of ``reason`` for requests, and attempts of them, that were given to a backend and failed."""
 
 REFUSALS: Final = {
-    Reason.BAD_HEADER: "A caller header is too long, not printable ASCII, or a tier that is no whole number.",
+    Reason.BAD_HEADER: "A caller header is too long, not printable ASCII, or a tier that is no whole number;"
+    " or a session header is malformed, or contradicts another one.",
     Reason.INVALID_JSON: "The body is not JSON, not an object, not UTF-8, or nested too deeply.",
     Reason.DUPLICATE_FIELD: "A field that routing or the engine acts on stands in the body twice.",
     Reason.INVALID_MODEL: "The model is not a string, too long, or not printable ASCII.",
     Reason.BAD_ENCODING: "The body is not what its Content-Encoding says.",
     Reason.UNSUPPORTED_ENCODING: "Content-Encoding is none of gzip, deflate, zstd and identity.",
     Reason.BODY_TOO_LARGE: "The body, as sent or inflated, is over `server.max_body_bytes`.",
+    Reason.INVALID_MESSAGES: "A session request whose `messages` are missing, empty, no array of objects, too many or"
+    " too deep, or add nothing to the session.",
     Reason.SESSIONS_DISABLED: "A session header was sent and `server.sessions` is not enabled.",
+    Reason.SESSIONS_UNSUPPORTED: "A session header on another API than chat completions, or with other body modes of"
+    " Envoy than the generated ones.",
+    Reason.SESSION_NOT_FOUND: "There is no such session, it has expired, or it belongs to another caller.",
+    Reason.SESSION_TOO_LONG: "With the new messages the session would have more than"
+    " `server.sessions.max_context_tokens`.",
+    Reason.SESSION_STORE_UNAVAILABLE: "The store of the sessions does not answer. Carries `Retry-After`.",
     Reason.NO_BACKEND: "Every backend that may serve the request is down or full. Carries `Retry-After`.",
     Reason.UPSTREAM_UNAVAILABLE: "No backend brought an answer: the last one could not be reached, or broke off."
     " Carries `Retry-After`.",
@@ -211,6 +221,7 @@ def _types() -> str:
 def _environment() -> str:
     rows = [("`CONFIG_PATH`", "the configuration file of every command that takes one")]
     rows += [(f"`{name}`", f"`{'.'.join(keys)}`") for name, keys in OVERRIDES.items()]
+    rows.append(("`ROUTER_API_TOKEN`", "the bearer token of the admin API's `/api/` paths"))
     rows.append(("`LOG_LEVEL`", "`--log-level` of `router-ext serve`"))
     return f"## Environment\n\nA variable that is set and not empty wins over the file.\n\n{_table(_VARIABLES, rows)}"
 

@@ -1,17 +1,23 @@
 """Hot reload: the whole new file, or the last good one."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Final
 
 from router_ext.config.loader import LoadedConfig, parse
 from router_ext.config.problem import ConfigError
-from router_ext.config.sections import RouterConfig
+from router_ext.config.sections import RouterConfig, Sessions
 from router_ext.config.watcher import Change
 from router_ext.ports import Telemetry
 
+_LIVE_SESSION_SETTINGS: Final = frozenset({"enabled", "max_context_tokens"})
+
 
 def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
-    """Settings of ``server`` that differ but are read at start only, as Envoy's listeners and our sockets are."""
+    """Settings of ``server`` that differ but are read at start only, as Envoy's listeners, our sockets and the store
+    of sessions are.
+    """
     names = (
         "port",
         "egress_port",
@@ -25,7 +31,13 @@ def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
         "message_timeout_s",
         "stream_idle_timeout_s",
     )
-    return tuple(name for name in names if getattr(old.server, name) != getattr(new.server, name))
+    changed = tuple(name for name in names if getattr(old.server, name) != getattr(new.server, name))
+    return changed + _changed_store(old.server.sessions, new.server.sessions)
+
+
+def _changed_store(old: Sessions, new: Sessions) -> tuple[str, ...]:
+    names = (field.name for field in fields(Sessions) if field.name not in _LIVE_SESSION_SETTINGS)
+    return tuple(f"sessions.{name}" for name in names if getattr(old, name) != getattr(new, name))
 
 
 class Reloader:

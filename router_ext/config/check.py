@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from router_ext.config.document import Mapping, Scalar, Sequence
 from router_ext.config.problem import Problem
@@ -44,6 +45,7 @@ def warnings(config: RouterConfig, reading: Reading, line_of: LineOf) -> Iterato
     """What is probably not meant in a valid configuration."""
     yield from reading.warnings
     yield from _exposed_admin(config, line_of)
+    yield from _sessions(config, line_of)
     yield from _fail_open(config, line_of)
     yield from _shadowed_rules(config, line_of)
     yield from _unused_backends(config, reading, line_of)
@@ -52,7 +54,26 @@ def warnings(config: RouterConfig, reading: Reading, line_of: LineOf) -> Iterato
 def _exposed_admin(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
     if not is_loopback(config.server.admin_host):
         path = "server.admin_host"
-        yield Problem(path, line_of(path), "the admin API has no login and is reachable from other machines")
+        message = "the admin API is reachable from other machines, and only ROUTER_API_TOKEN protects /api there"
+        yield Problem(path, line_of(path), f"{message}; the other paths have no login")
+
+
+def _sessions(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+    sessions = config.server.sessions
+    if not sessions.enabled:
+        return
+    if sessions.max_bytes < config.server.max_body_bytes:
+        path = "server.sessions.max_bytes"
+        yield Problem(path, line_of(path), "below max_body_bytes: the largest conversation would not fit in the store")
+    if sessions.redis_url and not sessions.encryption_key and _in_clear(sessions.redis_url.reveal()):
+        path = "server.sessions.redis_url"
+        message = "conversations go to another machine in clear text: use rediss:// or encryption_key"
+        yield Problem(path, line_of(path), message)
+
+
+def _in_clear(redis_url: str) -> bool:
+    parts = urlsplit(redis_url)
+    return parts.scheme == "redis" and not is_loopback(parts.hostname or "")
 
 
 def _fail_open(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:

@@ -1,12 +1,14 @@
 """The sections of ``router.yaml`` as frozen values. Durations are seconds, sizes are bytes, money is US dollars."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from router_ext.model.affinity import Balancing
 from router_ext.model.backend import Backend
 from router_ext.model.rule import Match, Rule
+from router_ext.model.secret import Secret
 
 PROCESSOR_SOCKET: Final = "run/processor.sock"
 """Default processor socket, relative to the configuration file's folder."""
@@ -25,14 +27,31 @@ class KvPinning:
     max_queue_ratio: float = 2.0
 
 
+class StoreKind(StrEnum):
+    """Where sessions are kept: in this process, or in a Redis that replicas share."""
+
+    MEMORY = "memory"
+    REDIS = "redis"
+
+
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """``server.sessions``: conversations kept by the router."""
+    """``server.sessions``: conversations kept by the router.
+
+    ``redis_url`` (redis, rediss or unix) is set exactly when ``store`` is Redis. ``encryption_key`` holds 32 bytes as
+    64 lower-case hexadecimal digits; None stores conversations as they are. ``max_bytes`` bounds the messages of all
+    sessions together. While the store is Redis, ``store_timeout_s`` is below ``Server.message_timeout_s``.
+    """
 
     enabled: bool = False
+    store: StoreKind = StoreKind.MEMORY
+    redis_url: Secret | None = None
+    encryption_key: Secret | None = None
     ttl_s: float = 7200.0
     max_sessions: int = 1000
+    max_bytes: int = 2_147_483_648
     max_context_tokens: int = 500_000
+    store_timeout_s: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from router_ext.config.document import Mapping
 from router_ext.config.reading import Reading
 from router_ext.config.scalars import boolean, duration, integer, local_path, member, number, size
 from router_ext.config.section import Field, Section, Values, below
-from router_ext.config.sections import ENVOY_DIR, PROCESSOR_SOCKET, KvPinning, Server, Sessions, TcpAddress
+from router_ext.config.sections import ENVOY_DIR, PROCESSOR_SOCKET, KvPinning, Server, TcpAddress
+from router_ext.config.session_store import SESSIONS, check_store_timeout
 from router_ext.model.affinity import Balancing
 
 _PORT: Final = integer(1, 65535)
@@ -27,15 +28,10 @@ KV_PINNING: Final = Section(
     ),
 )
 
-SESSIONS: Final = Section(
-    Sessions,
-    (
-        Field("enabled", boolean(), "Keep conversations in the router."),
-        Field("ttl", duration(), "How long an unused session lives.", "ttl_s"),
-        Field("max_sessions", integer(1), "Most sessions kept."),
-        Field("max_context_tokens", integer(1), "Most tokens of one session."),
-    ),
-)
+
+def _relate(values: Values, mapping: Mapping, reading: Reading) -> None:
+    _distinct_ports(values, mapping, reading)
+    check_store_timeout(values, mapping, reading)
 
 
 def _distinct_ports(values: Values, mapping: Mapping, reading: Reading) -> None:
@@ -89,5 +85,5 @@ SERVER: Final = Section(
         Field("queue_scrape_interval", duration(), "Time between two queue readings.", "queue_scrape_interval_s"),
         Field("sessions", SESSIONS, "Conversations kept by the router."),
     ),
-    relate=_distinct_ports,
+    relate=_relate,
 )

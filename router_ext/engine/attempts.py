@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import orjson
 from msgspec import Struct
 
 from router_ext.engine.caches import Caches, Expected
@@ -83,6 +84,12 @@ class Attempts:
             attempt.slot.first_token(attempt.decision.id, now)
             if self._is_current(attempt):
                 self._caches.warmed(attempt.expected, attempt.slot.state.backend, now)
+
+    def answered(self, attempt: Attempt, message: bytes) -> None:
+        """The whole answer is there, and its ``message`` will come back with the next turn of its session."""
+        if attempt.expected is not None and self._is_current(attempt):
+            now, backend = self._clock.monotonic(), attempt.slot.state.backend
+            self._caches.warmed(attempt.expected, backend, now, (orjson.loads(message),))
 
     def pause(self, attempt: Attempt, status: int, retry_after: str) -> None:
         """Leaves the backend alone for as long as its answer asks for; nothing where it does not."""

@@ -1,6 +1,6 @@
 """The prefix caches of the backends, from one request's view: what it expects, and what came of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -73,10 +73,12 @@ class Caches:
         """What to remember until the request is settled."""
         return Expected(chain, matched, self._memory.hold(chain.prompt, backend.name, matched))
 
-    def warmed(self, expected: Expected, backend: Backend, now: float) -> None:
-        """The backend has the prompt in its cache: its first token came, or its whole answer."""
+    def warmed(self, expected: Expected, backend: Backend, now: float, answer: Sequence[object] = ()) -> None:
+        """The backend has the prompt in its cache: its first token came, or its whole answer; ``answer`` as in
+        ``PromptChain.extended``.
+        """
         if backend.traits.caches_prefixes:
-            self._memory.serve(expected.chain.extended(), backend.name, now)
+            self._memory.serve(expected.chain.extended(answer), backend.name, now)
 
     def settled(self, expected: Expected, backend: Backend, usage: Usage | None, now: float) -> CacheReport | None:
         """A request ended well. Returns what the engine said of its cache, None when it said nothing."""

@@ -4,14 +4,16 @@ import asyncio
 import math
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import replace
+
 from router_ext.config.sections import RouterConfig
-from router_ext.engine.answers import ModelList, refusal
+from router_ext.engine.answers import refusal
 from router_ext.engine.attempts import AttemptEnd, Attempts
 from router_ext.engine.caches import Caches, Expected
 from router_ext.engine.caller import read_caller
+from router_ext.engine.configured import Configured
 from router_ext.engine.decider import Decider
 from router_ext.engine.exchanges import KeptRequest, OpenExchange, OpenExchanges
 from router_ext.engine.failover import Failover
@@ -20,6 +22,9 @@ from router_ext.engine.limits import KeptBytes
 from router_ext.engine.pool import Pool
 from router_ext.engine.reconcile import LeakMeter
 from router_ext.engine.relay import Relay, RelayTools
+from router_ext.engine.session_calls import TimedStore
+from router_ext.engine.sessions import Sessions, edits_of
+from router_ext.engine.turns import OpenTurn
 from router_ext.health.failures import CLIENT_LEFT, ROUTER_FAULT, failure_of, of_flags
 from router_ext.health.load import QueueReading
 from router_ext.model.decision import Choice, Decision, NoChoice
@@ -28,11 +33,11 @@ from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import API_BY_PATH, Caller, InferenceRequest
 from router_ext.model.snapshot import Health
-from router_ext.payload.inference import BodyLimits, InferenceBody, read_inference
+from router_ext.payload.inference import InferenceBody
 from router_ext.payload.prompt import PromptChain
-from router_ext.ports import Clock, Dispatcher, Telemetry
-from router_ext.routing.pipeline import Pipeline
-from router_ext.stream.effects import Plan, Relayed
+from router_ext.payload.session_request import owner_of, read_session
+from router_ext.ports import Clock, Dispatcher, SessionStore, Telemetry
+from router_ext.stream.effects import AskFollow, Followed, Plan, Relayed
 from router_ext.stream.events import RequestHead, ResponseHeaders
 
 ROOM_WAIT_S: Final = 0.3
@@ -48,30 +53,6 @@ OTHER_RULE: Final = "other"
 
 SESSION_ROUTE: Final = "session-needs-router"
 """Envoy's route for session requests that the router did not see."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Configured:
-    """What one configuration means for the engine; replaced as a whole."""
-
-    config: RouterConfig
-    pipeline: Pipeline
-    limits: BodyLimits
-    models: ModelList
-
-    @classmethod
-    def of(cls, config: RouterConfig, created: int) -> "_Configured":
-        server = config.server
-        pipeline = Pipeline(
-            config.rules,
-            config.defaults.fallback_chain,
-            queue_aware=server.queue_aware_routing,
-            balancing=server.balancing,
-            max_queue_ratio=server.kv_pinning.max_queue_ratio,
-        )
-        sees = any("vision" in backend.capabilities for backend in config.backends)
-        limits = BodyLimits(server.max_body_bytes, content_type=pipeline.needs_content_type or sees)
-        return cls(config, pipeline, limits, ModelList(config, created))
 
 
 def wants_body(head: RequestHead) -> bool:
@@ -92,6 +73,7 @@ class Engine:
         telemetry: Telemetry,
         clock: Clock,
         dispatcher: Dispatcher,
+        sessions: SessionStore,
         *,
         id_prefix: str,
         draw: Callable[[], float] = random.random,
@@ -109,7 +91,8 @@ class Engine:
         self._decider = Decider(self.pool, self.caches, telemetry, clock, id_prefix=id_prefix, draw=draw)
         self._attempts = Attempts(self.pool, self.caches, telemetry, clock, self._wake_waiters)
         self._failover = Failover(self._decider, self._attempts, self.caches, self.exchanges, telemetry)
-        self._relay_tools = RelayTools(self._attempts, self._failover, dispatcher, clock)
+        self._sessions = Sessions(TimedStore(sessions, telemetry, clock), telemetry, clock)
+        self._relay_tools = RelayTools(self._attempts, self._failover, self._sessions, dispatcher, clock)
         self.configure(config)
 
     @property
@@ -124,7 +107,7 @@ class Engine:
 
     def configure(self, config: RouterConfig) -> None:
         """Takes over a new configuration. Requests in flight end on the old one."""
-        self._now = _Configured.of(config, int(self._clock.wall()))
+        self._now = Configured.of(config, int(self._clock.wall()))
         self._decider.configure(self._now.pipeline)
         self.pool.configure(config.backends)
         self.caches.configure(config.server.kv_pinning, config.backends)
@@ -140,10 +123,10 @@ class Engine:
         caller = read_caller(head)
         if isinstance(caller, Rejection):
             return self._refuse(Caller(), caller)
-        read = self._read(head, caller, body)
+        read = await self._read(head, caller, body, can_relay=can_relay)
         if isinstance(read, Rejection):
             return self._refuse(caller, read)
-        request, content = read
+        request, content, turn = read
         chain = self.caches.read(request, content.envelope) if content is not None else None
         choice = self._decider.choose(request, chain)
         if isinstance(choice, NoChoice) and choice.full:
@@ -152,19 +135,37 @@ class Engine:
             return self._refuse(caller, self._no_backend(choice), request, choice)
         if content is None:
             return self._commit_blind(head, request, choice)
-        return self._commit(KeptRequest(head, content, chain), choice, can_relay=can_relay)
+        return self._commit(KeptRequest(head, content, chain), choice, turn, can_relay=can_relay)
 
-    def _read(
-        self, head: RequestHead, caller: Caller, body: bytes | None
-    ) -> tuple[InferenceRequest, InferenceBody | None] | Rejection:
-        if not self.config.server.sessions.enabled and any(name in head.headers for name in SESSION_HEADERS):
-            return Rejection(Reason.SESSIONS_DISABLED, "Sessions are not enabled on this router.")
-        if body is None:
+    async def _read(
+        self, head: RequestHead, caller: Caller, body: bytes | None, *, can_relay: bool
+    ) -> tuple[InferenceRequest, InferenceBody | None, OpenTurn | None] | Rejection:
+        """What the request says, and the turn of a session if it asks for one; the content is then hydrated."""
+        content = None if body is None else self._now.read(head, caller, body)
+        if isinstance(content, Rejection):
+            return content
+        turn = await self._open_turn(head, caller, content, can_relay=can_relay)
+        if isinstance(turn, Rejection):
+            return turn
+        if content is None:
             self._telemetry.headers_only()
-            return InferenceRequest(head.path, caller), None
-        encoding = head.headers.get("content-encoding", "")
-        content = read_inference(head.path, caller, body, encoding, self._now.limits)
-        return content if isinstance(content, Rejection) else (content.request, content)
+            return InferenceRequest(head.path, caller), None, None
+        return (content.request, content, None) if turn is None else (content.request, turn.body, turn)
+
+    async def _open_turn(
+        self, head: RequestHead, caller: Caller, content: InferenceBody | None, *, can_relay: bool
+    ) -> OpenTurn | Rejection | None:
+        """The turn of a session that the request asks for, None for a request without one."""
+        if not any(name in head.headers for name in SESSION_HEADERS):
+            return None
+        if not self.config.server.sessions.enabled:
+            return Rejection(Reason.SESSIONS_DISABLED, "Sessions are not enabled on this router.")
+        wish = read_session(head.headers, head.path)
+        if wish is None or isinstance(wish, Rejection):
+            return wish
+        if content is None or not can_relay:
+            return Rejection(Reason.SESSIONS_UNSUPPORTED, "Sessions need Envoy's body modes as they are generated.")
+        return await self._sessions.open(wish, owner_of(head.headers, caller.service), content, self.config.server)
 
     async def _choose_with_patience(self, request: InferenceRequest, chain: PromptChain | None) -> Choice | NoChoice:
         """Decides again after each request that ends, for a short while."""
@@ -179,7 +180,7 @@ class Engine:
             choice = self._decider.choose(request, chain)
         return choice
 
-    def _commit(self, request: KeptRequest, choice: Choice, *, can_relay: bool) -> Plan:
+    def _commit(self, request: KeptRequest, choice: Choice, turn: OpenTurn | None, *, can_relay: bool) -> Plan:
         """From choice to plan without an await, so that what was decided is what is counted."""
         backend, chain = choice.backend, request.chain
         decision = self._decider.record(request.body.request, choice)
@@ -188,6 +189,7 @@ class Engine:
             pin, expected = choice.matched > 0, self.caches.expect(chain, backend, choice.matched)
             self._telemetry.pinned(backend.name, hit=pin)
         exchange = self._begin(decision, expected)
+        exchange.turn = turn
         server, stream = self.config.server, decision.request.stream
         timeout_s = server.stream_idle_timeout_s if stream else server.default_timeout_s
         if can_relay and self._kept_bytes.take(request.size):
@@ -195,7 +197,8 @@ class Engine:
             if stream and self.config.defaults.first_token_timeout_s is not None:
                 exchange.relay_first = True
                 return await_relay(decision, timeout_s)
-        return forward_inference(request.head, request.body, decision, backend, timeout_s, pin=pin, failover=can_relay)
+        plan = forward_inference(request.head, request.body, decision, backend, timeout_s, pin=pin, failover=can_relay)
+        return plan if turn is None else replace(plan, follow=True, follow_edits=edits_of(turn))
 
     def _commit_blind(self, head: RequestHead, request: InferenceRequest, choice: Choice) -> Plan:
         """A request whose body nobody saw: it cannot be sent once more."""
@@ -257,6 +260,18 @@ class Engine:
         relay = Relay(exchange, exchange.kept, self.config, self._relay_tools)
         return relay.parts(None if exchange.relay_first else seen)
 
+    async def follow(self, decision_id: str, ask: AskFollow) -> Followed:
+        """What becomes of a piece of a session's answer."""
+        exchange = self.exchanges.get(decision_id)
+        if exchange is None or exchange.turn is None:
+            return Followed(done=True)
+        followed = await self._sessions.follow(exchange.turn, ask.data, end=ask.end, events=ask.events)
+        if exchange.turn.has_token:
+            self._attempts.first_token(exchange.attempt)
+        if followed.done and exchange.turn.kept is not None:
+            self._attempts.answered(exchange.attempt, exchange.turn.kept)
+        return followed
+
     def first_token(self, decision_id: str) -> None:
         """The first generated token of a streamed answer passed."""
         exchange = self.exchanges.get(decision_id)
@@ -287,6 +302,8 @@ class Engine:
             return
         end = _end_of(exchange, record)
         self._attempts.end(exchange.attempt, end)
+        if exchange.turn is not None:
+            self._sessions.ended(exchange.turn, client_left=end.failure == CLIENT_LEFT)
         outcome = Outcome(record, end.failure, end.ttft_s, end.usage, exchange.attempts)
         self._telemetry.settled(exchange.attempt.decision, outcome)
 

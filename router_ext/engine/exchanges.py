@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from router_ext.engine.attempts import Attempt, AttemptEnd
+from router_ext.engine.turns import OpenTurn
 from router_ext.payload.inference import InferenceBody
 from router_ext.payload.prompt import PromptChain
 from router_ext.stream.events import RequestHead
@@ -35,7 +36,7 @@ class OpenExchange:
     ``kept`` is there while the request could be sent once more. ``relay_first``: Envoy asks no upstream, the router
     brings the answer from the start. ``tried`` are the backends that failed it. ``relayed``
     is how the router's own last attempt ended, None where Envoy passes the answer on. ``retrying``: it takes a place in
-    the retry budget.
+    the retry budget. ``turn`` is the session's, if it is one.
     """
 
     attempt: Attempt
@@ -45,6 +46,7 @@ class OpenExchange:
     attempts: int = 1
     tried: frozenset[str] = frozenset()
     relayed: AttemptEnd | None = None
+    turn: OpenTurn | None = None
     retrying: bool = False
 
     @property

@@ -5,6 +5,7 @@ from typing import Final
 
 from router_ext.engine.credentials import credential_edits
 from router_ext.engine.exchanges import OpenExchange
+from router_ext.engine.sessions import edits_of
 from router_ext.model import headers
 from router_ext.model.backend import Backend
 from router_ext.model.decision import Decision
@@ -87,6 +88,8 @@ def relay_head(status: int, upstream: Iterable[tuple[str, str]], exchange: OpenE
     attempt = exchange.attempt
     pin = None if attempt.expected is None else attempt.expected.matched > 0
     told = _response_edits(attempt.decision, pin).set
+    if exchange.turn is not None and 200 <= status < 300:
+        told = (*told, *edits_of(exchange.turn).set)
     if exchange.attempts > 1:
         told = (*told, (headers.ATTEMPTS, str(exchange.attempts)))
     given = [(name, value) for name, value in upstream if not name.startswith(headers.RESERVED_PREFIX)]

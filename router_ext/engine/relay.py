@@ -6,7 +6,7 @@ event.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -18,10 +18,11 @@ from router_ext.engine.exchanges import KeptRequest, OpenExchange
 from router_ext.engine.failover import Failover
 from router_ext.engine.forwarding import call_of, relay_head
 from router_ext.engine.opening import Failed, OpenedStream, OpenedWhole, open_stream, open_whole
+from router_ext.engine.sessions import Sessions
 from router_ext.health import failures
 from router_ext.model.outcome import StreamEnd
 from router_ext.ports import Clock, CutError, Dispatcher, UnreachableError, UpstreamAnswer
-from router_ext.stream.effects import Answer, RelayBody, Relayed
+from router_ext.stream.effects import Answer, Followed, RelayBody, Relayed
 from router_ext.stream.events import ResponseHeaders, is_failing
 from router_ext.stream.sse import WholeEvents
 from router_ext.stream.words import broken_stream
@@ -43,6 +44,7 @@ class RelayTools:
 
     attempts: Attempts
     failover: Failover
+    sessions: Sessions
     dispatcher: Dispatcher
     clock: Clock
 
@@ -78,12 +80,15 @@ class Relay:
                     self._exchange.relayed = AttemptEnd(opened.status, failure, self._elapsed_s)
                     yield relay_head(said.status, said.headers, self._exchange)
                     yield RelayBody(said.body, end=True)
-                case OpenedStream() | OpenedWhole():
+                case OpenedStream():
                     yield relay_head(opened.answer.status, opened.answer.headers, self._exchange)
-                    bodies = self._events(opened) if isinstance(opened, OpenedStream) else self._pieces(opened)
-                    async with aclosing(bodies):
+                    async with aclosing(self._events(opened)) as bodies:
                         async for body in bodies:
                             yield body
+                case OpenedWhole():
+                    async with aclosing(self._whole(opened)) as parts:
+                        async for part in parts:
+                            yield part
 
     # Until an answer is certain
 
@@ -149,38 +154,62 @@ class Relay:
         events = WholeEvents()
         failure: str | None = failures.ROUTER_FAULT
         try:
-            yield self._ready(stream, events.feed(stream.opening))
+            yield await self._ready(stream, events.feed(stream.opening))
             try:
                 async for piece in stream.rest:
                     stream.reader.feed(piece)
                     ready = events.feed(piece)
                     if ready:
-                        yield self._ready(stream, ready)
+                        yield await self._ready(stream, ready)
                 failure = _STREAM_FAILURES[stream.reader.end]
             except CutError:
                 failure = None if stream.reader.end is StreamEnd.WHOLE else failures.CUT
-            in_order = failure in (None, failures.STREAM_ERROR)
-            yield RelayBody(events.rest if in_order else broken_stream(self._kept.head.path), end=True)
+            if failure in (None, failures.STREAM_ERROR):
+                yield await self._ready(stream, events.rest, end=True)
+            else:
+                yield RelayBody(broken_stream(self._kept.head.path), end=True)
         finally:
             self._exchange.relayed = AttemptEnd(stream.answer.status, failure, None, stream.reader.usage)
 
-    def _ready(self, stream: OpenedStream, events: bytes) -> RelayBody:
+    async def _ready(self, stream: OpenedStream, events: bytes, *, end: bool = False) -> RelayBody:
         if stream.reader.has_token:
             self._tools.attempts.first_token(self._exchange.attempt)
-        return RelayBody(events, end=False)
+        followed = await self._follow(events, end=end, events=True)
+        return RelayBody(events if followed.data is None else followed.data, end)
 
-    async def _pieces(self, whole: OpenedWhole) -> AsyncGenerator[RelayBody]:
-        """The answer; one that breaks beyond what may be held has no end, which the client sees."""
-        failure: str | None = failures.ROUTER_FAULT if whole.more else None
-        ttft_s = self._elapsed_s
+    async def _follow(self, data: bytes, *, end: bool, events: bool) -> Followed:
+        turn = self._exchange.turn
+        if turn is None:
+            return Followed()
+        followed = await self._tools.sessions.follow(turn, data, end=end, events=events)
+        if followed.done and turn.kept is not None:
+            self._tools.attempts.answered(self._exchange.attempt, turn.kept)
+        return followed
+
+    async def _whole(self, whole: OpenedWhole) -> AsyncGenerator[Relayed]:
+        """Head and body. An answer that breaks beyond what may be held has no end, which the client sees."""
+        status, failure, ttft_s = whole.answer.status, failures.ROUTER_FAULT if whole.more else None, self._elapsed_s
+        self._exchange.relayed = AttemptEnd(status, failure, ttft_s, whole.reader.usage)
+        if whole.more is None and 200 <= status < 300:
+            followed = await self._follow(whole.body, end=True, events=False)
+            if followed.status is not None and followed.data is not None:
+                yield relay_head(followed.status, (("content-type", "application/json"),), self._exchange)
+                yield RelayBody(followed.data, end=True)
+                return
+        yield relay_head(status, whole.answer.headers, self._exchange)
+        yield RelayBody(whole.body, end=whole.more is None)
+        if whole.more is not None:
+            async for body in self._more(whole, whole.more, ttft_s):
+                yield body
+
+    async def _more(self, whole: OpenedWhole, more: AsyncIterator[bytes], ttft_s: float) -> AsyncGenerator[RelayBody]:
+        failure: str | None = failures.ROUTER_FAULT
         try:
-            yield RelayBody(whole.body, end=whole.more is None)
-            if whole.more is not None:
-                async for piece in whole.more:
-                    whole.reader.feed(piece)
-                    yield RelayBody(piece, end=False)
-                failure = None
-                yield RelayBody(b"", end=True)
+            async for piece in more:
+                whole.reader.feed(piece)
+                yield RelayBody(piece, end=False)
+            failure = None
+            yield RelayBody(b"", end=True)
         except CutError:
             failure = failures.CUT
         finally:

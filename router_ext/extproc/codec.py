@@ -49,6 +49,7 @@ _BODY_MODES: Final = {
     _MODE.FULL_DUPLEX_STREAMED: BodyMode.FULL_DUPLEX,
 }
 _TAKE_OVER: Final = _MODE(response_body_mode=_MODE.FULL_DUPLEX_STREAMED, response_trailer_mode=_MODE.SEND)
+_HOLD: Final = _MODE(response_body_mode=_MODE.BUFFERED)
 _APPEND: Final = base_pb2.HeaderValueOption.APPEND_IF_EXISTS_OR_ADD
 _OVERWRITE: Final = base_pb2.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
 
@@ -114,8 +115,8 @@ def message_of(reply: Reply) -> pb.ProcessingResponse:
             part = message.request_headers if reply.side is Side.REQUEST else message.response_headers
             part.SetInParent()
             _fill_common(message, part, reply)
-            if reply.takes_over:
-                message.mode_override.CopyFrom(_TAKE_OVER)
+            if reply.takes_over or reply.holds:
+                message.mode_override.CopyFrom(_TAKE_OVER if reply.takes_over else _HOLD)
         case BodyReply():
             part = message.request_body if reply.side is Side.REQUEST else message.response_body
             part.SetInParent()

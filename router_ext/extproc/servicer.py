@@ -11,7 +11,7 @@ from envoy.service.ext_proc.v3 import external_processor_pb2_grpc as pb_grpc
 from router_ext.engine.engine import Engine, wants_body
 from router_ext.extproc.codec import event_of, message_of
 from router_ext.ports import Telemetry
-from router_ext.stream.effects import Ask, AskRelay, Effect, Forward, Leave, Reply, ReportFirstToken
+from router_ext.stream.effects import Ask, AskFollow, AskRelay, Effect, Forward, Leave, Reply, ReportFirstToken
 from router_ext.stream.exchange import Exchange
 
 Context = grpc.aio.ServicerContext[pb.ProcessingRequest, pb.ProcessingResponse]
@@ -64,12 +64,14 @@ class _Stream:
                 steps.extend(await self._do(step))
             except Exception as error:  # noqa: BLE001 - see above
                 self._telemetry.fault("ext_proc", error)
-                if not isinstance(step, Ask | AskRelay | ReportFirstToken):
+                if not isinstance(step, Ask | AskRelay | AskFollow | ReportFirstToken):
                     return True
                 steps.extend(self._exchange.bail())
         return False
 
-    async def _do(self, step: pb.ProcessingRequest | Ask | AskRelay | ReportFirstToken | Reply) -> list[Effect]:
+    async def _do(
+        self, step: pb.ProcessingRequest | Ask | AskRelay | AskFollow | ReportFirstToken | Reply
+    ) -> list[Effect]:
         """Takes one step; returns those that follow from it."""
         if isinstance(step, AskRelay):
             return await self._relay(step)
@@ -79,6 +81,8 @@ class _Stream:
                 effects = self._exchange.receive(event_of(step))
             case Ask():
                 effects = await self._ask(step)
+            case AskFollow():
+                effects = self._exchange.followed(await self._engine.follow(self._decision_id, step))
             case ReportFirstToken():
                 self._engine.first_token(self._decision_id)
                 effects = []

@@ -22,6 +22,7 @@ PERSONA_ID: Final = "x-kronaxis-personaid"
 SESSION_CREATE: Final = "x-kronaxis-session-create"
 SESSION_ID: Final = "x-kronaxis-session-id"
 SESSION_END: Final = "x-kronaxis-session-end"
+SESSION_TOKENS: Final = "x-kronaxis-session-tokens"
 BACKEND: Final = "x-kronaxis-backend"
 RULE: Final = "x-kronaxis-rule"
 KV_PIN: Final = "x-kronaxis-kv-pin"
@@ -44,7 +45,8 @@ CATALOG: Final = (
     Header(PERSONA_ID, "request", "Stable id of the end user or agent behind the call."),
     Header(SESSION_CREATE, "request", "`true` keeps this conversation as a session."),
     Header(SESSION_ID, "request and response", "Continues a session."),
-    Header(SESSION_END, "request", "`true` destroys the session after this request."),
+    Header(SESSION_END, "request", "`true` destroys the session after this request, if it is answered well."),
+    Header(SESSION_TOKENS, "response", "Tokens of the context that the backend was sent, as far as they are known."),
     Header(BACKEND, "response", "Name of the backend that answered."),
     Header(RULE, "response", "Name of the rule that chose it, `default` for the fallback chain."),
     Header(KV_PIN, "response", "`HIT` when the backend is expected to hold a prefix of the prompt, else `MISS`."),

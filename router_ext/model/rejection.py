@@ -15,7 +15,12 @@ class Reason(StrEnum):
     BAD_ENCODING = "bad_content_encoding"
     UNSUPPORTED_ENCODING = "unsupported_content_encoding"
     BODY_TOO_LARGE = "body_too_large"
+    INVALID_MESSAGES = "invalid_messages"
     SESSIONS_DISABLED = "sessions_disabled"
+    SESSIONS_UNSUPPORTED = "sessions_unsupported"
+    SESSION_NOT_FOUND = "session_not_found"
+    SESSION_TOO_LONG = "session_too_long"
+    SESSION_STORE_UNAVAILABLE = "session_store_unavailable"
     NO_BACKEND = "no_backend"
     UPSTREAM_UNAVAILABLE = "upstream_unavailable"
     UPSTREAM_TIMEOUT = "upstream_timeout"
@@ -39,7 +44,12 @@ ERROR_FORMS: Final[dict[Reason, ErrorForm]] = {
     Reason.BAD_ENCODING: _INVALID,
     Reason.UNSUPPORTED_ENCODING: ErrorForm(415, "invalid_request_error"),
     Reason.BODY_TOO_LARGE: ErrorForm(413, "invalid_request_error"),
+    Reason.INVALID_MESSAGES: _INVALID,
     Reason.SESSIONS_DISABLED: _INVALID,
+    Reason.SESSIONS_UNSUPPORTED: _INVALID,
+    Reason.SESSION_NOT_FOUND: ErrorForm(404, "invalid_request_error"),
+    Reason.SESSION_TOO_LONG: ErrorForm(413, "invalid_request_error"),
+    Reason.SESSION_STORE_UNAVAILABLE: ErrorForm(503, "service_unavailable"),
     Reason.NO_BACKEND: ErrorForm(503, "service_unavailable"),
     Reason.UPSTREAM_UNAVAILABLE: ErrorForm(503, "service_unavailable"),
     Reason.UPSTREAM_TIMEOUT: ErrorForm(504, "timeout_error"),

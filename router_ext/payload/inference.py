@@ -16,16 +16,19 @@ MAX_MODEL_NAME: Final = 256
 
 
 class InferenceBody(Struct, frozen=True):
-    """A body that was read. ``compressed`` says that ``envelope.raw`` is not what came over the wire."""
+    """A body that was read. ``compressed`` says that it came in a content coding over the wire, ``hydrated`` that
+    messages of a session were put into it.
+    """
 
     request: InferenceRequest
     envelope: Envelope
     compressed: bool
+    hydrated: bool = False
 
     def for_model(self, model: str) -> bytes | None:
         """The body to send so that the model field says ``model``; None when the body can go as it came."""
         if self.request.model == model:
-            return None
+            return self.envelope.raw if self.hydrated else None
         return spliced(self.envelope.raw, [set_field(self.envelope, "model", model)])
 
 

@@ -55,11 +55,13 @@ class StreamReader:
         self.has_token = False
         self.end = StreamEnd.UNKNOWN
 
-    def feed(self, piece: bytes) -> None:
-        """Takes the next bytes."""
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Takes the next bytes; returns the data of the events that they complete."""
         self._usage.feed(piece)
-        for data in self._events.feed(piece):
+        events = self._events.feed(piece)
+        for data in events:
             self._take(data)
+        return events
 
     def _take(self, data: bytes) -> None:
         if _ERROR_SIGNS.search(data) and _is_error(data):

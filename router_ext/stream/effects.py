@@ -35,7 +35,9 @@ class Forward(Struct, frozen=True):
     ``response_edits`` are applied when the response comes. ``streaming`` says that the client asked for a stream.
     ``watch`` is false for requests whose response is of no interest. ``failover`` asks for a failing answer to be shown
     to the engine before the client sees anything of it. With ``relay`` the upstream's answer is a placeholder: the
-    real one comes from the engine. ``wait_s`` is how long Envoy may have to wait for the engine's answer.
+    real one comes from the engine. ``wait_s`` is how long Envoy may have to wait for the engine's answer. With
+    ``follow`` the engine sees every piece of a good answer before the client does; ``follow_edits`` are made to the
+    headers of such an answer only.
     """
 
     edits: HeaderEdits = NO_EDITS
@@ -47,6 +49,8 @@ class Forward(Struct, frozen=True):
     failover: bool = False
     relay: bool = False
     wait_s: float = 0.0
+    follow: bool = False
+    follow_edits: HeaderEdits = NO_EDITS
 
 
 class Answer(Struct, frozen=True):
@@ -78,11 +82,24 @@ class RelayBody(Struct, frozen=True):
 Relayed = RelayHead | RelayBody
 
 
+class Followed(Struct, frozen=True):
+    """What becomes of a piece of an answer that is followed.
+
+    ``data`` replaces it (None: it goes on as it is). ``status`` (a held answer only) makes it an error of the router's
+    with a JSON body. ``done``: nothing more needs to be seen.
+    """
+
+    data: bytes | None = None
+    status: int | None = None
+    done: bool = False
+
+
 class HeadersReply(Struct, frozen=True):
     """Answers a headers message; a fresh route choice goes with the request side only.
 
     ``takes_over`` (response side only) makes the body ours from here on: Envoy's own is dropped, and what the client
-    gets is sent as ``DuplexBody``.
+    gets is sent as ``DuplexBody``. ``holds`` (response side only) makes Envoy hold headers and body until the body,
+    which is shown as a whole, is answered.
     """
 
     side: Side
@@ -90,6 +107,7 @@ class HeadersReply(Struct, frozen=True):
     reroute: bool = False
     metadata: Mapping[str, str] = {}
     takes_over: bool = False
+    holds: bool = False
 
 
 class BodyReply(Struct, frozen=True):
@@ -144,6 +162,16 @@ class AskRelay(Struct, frozen=True):
     seen: ResponseHeaders
 
 
+class AskFollow(Struct, frozen=True):
+    """Shows the engine a piece of the answer, which does not go on before the engine has answered. ``events`` says
+    whether it is an event stream.
+    """
+
+    data: bytes
+    end: bool
+    events: bool
+
+
 class ReportFirstToken(Struct, frozen=True):
     """The first generated token passed just now."""
 
@@ -153,4 +181,4 @@ class Leave(Struct, frozen=True):
 
 
 Reply = HeadersReply | BodyReply | DuplexBody | TrailersReply | ImmediateReply | Wait
-Effect = Reply | Ask | AskRelay | ReportFirstToken | Leave
+Effect = Reply | Ask | AskRelay | AskFollow | ReportFirstToken | Leave

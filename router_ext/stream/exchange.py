@@ -14,10 +14,12 @@ from router_ext.stream.effects import (
     NO_EDITS,
     Answer,
     Ask,
+    AskFollow,
     AskRelay,
     BodyReply,
     DuplexBody,
     Effect,
+    Followed,
     Forward,
     HeaderEdits,
     HeadersReply,
@@ -59,6 +61,7 @@ class Phase(Enum):
     SENT = auto()
     ANSWER = auto()
     RELAY = auto()
+    FOLLOW = auto()
 
 
 class _Held(Enum):
@@ -79,6 +82,10 @@ NO_HEADERS: Final = Answer(
 )
 
 
+NOT_KEPT: Final = (
+    b'{"error":{"message":"The turn could not be kept.","type":"api_error","param":null,"code":"internal_error"}}'
+)
+
 TOO_LARGE: Final = Answer(
     502,
     (("content-type", "application/json"),),
@@ -91,7 +98,7 @@ TOO_LARGE: Final = Answer(
 class Exchange:
     """One exchange. Call ``receive`` for each message and do the effects in order; an ``Ask`` is followed by ``plan``
     (or ``bail``), whose effects come next. An ``AskRelay`` is followed by ``relayed`` for each part of the answer, and
-    by ``end_relay``.
+    by ``end_relay``, an ``AskFollow`` by ``followed``.
     """
 
     def __init__(self, wants_body: Callable[[RequestHead], bool], max_body_bytes: int) -> None:
@@ -107,6 +114,7 @@ class Exchange:
         self._passed_on = False
         self._forward = Forward()
         self._sse: SseReader | None = None
+        self._events = False
         self._seen: ResponseHeaders | None = None
         self._collected: tuple[RelayHead, list[bytes]] | None = None
 
@@ -147,9 +155,15 @@ class Exchange:
                 assert_never(self._held)
 
     def bail(self) -> list[Effect]:
-        """The effects that let Envoy go on by itself after a fault of ours, with nothing changed."""
+        """The effects that let Envoy go on by itself after a fault of ours, with nothing changed.
+
+        Only an answer that is followed becomes an error: the client would take it for kept.
+        """
         if self._phase is Phase.DECIDING:
             return self.plan(Forward())
+        if self._phase is Phase.FOLLOW:
+            lost = Followed(b"data: " + NOT_KEPT + b"\n\ndata: [DONE]\n\n") if self._events else Followed(NOT_KEPT, 500)
+            return [*self.followed(lost), Leave()]
         return self.end_relay() if self._phase is Phase.RELAY else []
 
     # Request side
@@ -274,6 +288,8 @@ class Exchange:
         edits = self._forward.response_edits
         if event.flags:
             edits = HeaderEdits(edits.set, (*edits.remove, EGRESS_FLAGS))
+        if self._forward.follow and 200 <= event.status < 300 and not event.end:
+            return self._follow(event, edits)
         effects: list[Effect] = [HeadersReply(Side.RESPONSE, edits)]
         if event.end:
             return [*effects, *self._leave()]
@@ -284,19 +300,36 @@ class Exchange:
             return effects
         return [*effects, *self._leave()]
 
+    def _follow(self, event: ResponseHeaders, edits: HeaderEdits) -> list[Effect]:
+        """An event stream is followed as it passes, any other answer is held until all of it is there."""
+        self._phase = Phase.FOLLOW
+        more = self._forward.follow_edits
+        both = HeaderEdits((*edits.set, *more.set), (*edits.remove, *more.remove))
+        self._events = _is_events(event, self._forward)
+        return [HeadersReply(Side.RESPONSE, both, holds=not self._events)]
+
+    def followed(self, followed: Followed) -> list[Effect]:
+        """The effects of the engine's answer to an ``AskFollow``."""
+        edits = NO_EDITS
+        if followed.status is not None and followed.data is not None:
+            told = (":status", str(followed.status)), ("content-type", "application/json")
+            edits = HeaderEdits((*told, ("content-length", str(len(followed.data)))), ("content-encoding",))
+        reply = BodyReply(Side.RESPONSE, edits, followed.data)
+        return [reply, Leave()] if followed.done else [reply]
+
     def _leave(self) -> list[Effect]:
         """A backend may answer before the request has ended: in full-duplex the rest still goes through here."""
         return [] if self._modes.request is BodyMode.FULL_DUPLEX and not self._passed_on else [Leave()]
 
     def _watch_for_token(self, event: ResponseHeaders) -> bool:
-        """Only a good event stream has a first token to wait for; some servers leave its content type out."""
-        is_stream = event.content_type.lower().startswith("text/event-stream")
-        unnamed = not event.content_type and self._forward.streaming
-        if event.status == 200 and (is_stream or unnamed):
+        """Only a good event stream has a first token to wait for."""
+        if event.status == 200 and _is_events(event, self._forward):
             self._sse = SseReader()
         return self._sse is not None
 
     def _response_body(self, event: ResponseBody) -> list[Effect]:
+        if self._phase is Phase.FOLLOW:
+            return [AskFollow(event.data, event.end, self._events)]
         effects: list[Effect] = []
         if self._sse is not None and _first_token_in(self._sse, event.data):
             effects.append(ReportFirstToken())
@@ -306,6 +339,12 @@ class Exchange:
             return [*effects, DuplexBody(Side.RESPONSE, event.data, event.end), *leave]
         done = event.end or self._sse is None
         return [*effects, BodyReply(Side.RESPONSE), *(self._leave() if done else [])]
+
+
+def _is_events(event: ResponseHeaders, forward: Forward) -> bool:
+    """True for an event stream; some servers leave its content type out."""
+    unnamed = not event.content_type and forward.streaming
+    return unnamed or event.content_type.lower().startswith("text/event-stream")
 
 
 def _first_token_in(reader: SseReader, chunk: bytes) -> bool:

@@ -80,6 +80,30 @@ class Metrics:
         self.headers_only: Final = counter(
             "headers_only", "Decisions without the body: Envoy's request body mode does not show it."
         )
+        self.sessions_active: Final = Gauge(f"{PREFIX}_sessions_active", "Sessions in the store.", registry=registry)
+        self.session_creations: Final = counter("session_creations", "Sessions begun.")
+        self.session_hydrations: Final = counter("session_hydrations", "Requests continued from a session.")
+        self.session_tokens_saved: Final = counter(
+            "session_tokens_saved", "Tokens of sessions that clients did not send again."
+        )
+        self.session_evictions: Final = counter(
+            "session_evictions",
+            "Sessions gone: `ttl`, `max_sessions`, `max_bytes`, `lost` by the store, `ended` by the client, or "
+            "`deleted` by an operator.",
+            "reason",
+        )
+        self.session_turns_not_saved: Final = counter(
+            "session_turns_not_saved",
+            "Requests of sessions that were not kept: the answer `failed`, `client_left`, the `store` was away, or the "
+            "session was `gone`.",
+            "reason",
+        )
+        self.session_store: Final = histogram(
+            "session_store_seconds", "Time of a call of the session store.", _PROCESSING, "operation"
+        )
+        self.session_store_errors: Final = counter(
+            "session_store_errors", "Calls of the session store without an answer.", "operation"
+        )
         self.reload_success: Final = Gauge(
             f"{PREFIX}_config_last_reload_success",
             "1 when the last change of the file was taken over, else 0.",

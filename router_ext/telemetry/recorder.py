@@ -153,6 +153,34 @@ class Recorder:
         """One line."""
         self._log.info("health", backend=backend, health=health.value, cause=cause)
 
+    def session_created(self) -> None:
+        """Counts it."""
+        self._metrics.session_creations.inc()
+
+    def session_hydrated(self, tokens_saved: int) -> None:
+        """Counts the request and the tokens."""
+        self._metrics.session_hydrations.inc()
+        # What a session holds comes from an engine's report or a store; a counter takes no negative numbers.
+        self._metrics.session_tokens_saved.inc(max(0, tokens_saved))
+
+    def session_evicted(self, reason: str) -> None:
+        """Counts it."""
+        self._metrics.session_evictions.labels(reason).inc()
+
+    def session_store_call(self, operation: str, seconds: float, *, ok: bool) -> None:
+        """One observation, and an error when there was no answer."""
+        self._metrics.session_store.labels(operation).observe(seconds)
+        if not ok:
+            self._metrics.session_store_errors.labels(operation).inc()
+
+    def turn_not_saved(self, reason: str) -> None:
+        """Counts it."""
+        self._metrics.session_turns_not_saved.labels(reason).inc()
+
+    def sessions_active(self, count: int) -> None:
+        """The last count is the gauge."""
+        self._metrics.sessions_active.set(count)
+
     def reloaded(self, digest: str) -> None:
         """Success, with the digest of the file."""
         self._metrics.reload_success.set(1)

@@ -8,6 +8,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.domain import backend, head, record, router
 from tests.fakes.recorder import RecorderRig
+from tests.fakes.session_store import FakeSessionStore
 
 
 async def _served(engine: Engine, numbers: range) -> None:
@@ -22,7 +23,7 @@ async def _served(engine: Engine, numbers: range) -> None:
 def test_the_number_of_series_does_not_grow_with_the_names_in_requests() -> None:
     """Services, models, users, personas and statuses: everything that is not configured is ``other``."""
     rig = RecorderRig()
-    engine = Engine(router(backend()), rig.recorder, FakeClock(), CannedDispatcher(), id_prefix="t")
+    engine = Engine(router(backend()), rig.recorder, FakeClock(), CannedDispatcher(), FakeSessionStore(), id_prefix="t")
     engine.set_health("a", Health.HEALTHY)
     asyncio.run(_served(engine, range(400)))
     before = rig.count_series()

@@ -8,6 +8,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.domain import backend, head, record, router
 from tests.fakes.recorder import RecorderRig
+from tests.fakes.session_store import FakeSessionStore
 
 PATHS = ["/wp-login.php", "/.git/config", *(f"/cgi-bin/z{number}" for number in range(1000))]
 
@@ -15,7 +16,7 @@ PATHS = ["/wp-login.php", "/.git/config", *(f"/cgi-bin/z{number}" for number in 
 def test_unknown_paths_share_one_series() -> None:
     """They count under the rule ``other``."""
     rig = RecorderRig()
-    engine = Engine(router(backend()), rig.recorder, FakeClock(), CannedDispatcher(), id_prefix="t")
+    engine = Engine(router(backend()), rig.recorder, FakeClock(), CannedDispatcher(), FakeSessionStore(), id_prefix="t")
     engine.set_health("a", Health.HEALTHY)
 
     async def scan() -> None:

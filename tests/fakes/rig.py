@@ -16,6 +16,7 @@ from router_ext.stream.exchange import Exchange
 from tests.fakes.clock import FakeClock
 from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.domain import head
+from tests.fakes.session_store import FakeSessionStore
 from tests.fakes.telemetry import RecordingTelemetry
 
 BODY = b'{"model":"m-a","messages":[{"role":"user","content":"hi"}]}'
@@ -29,11 +30,13 @@ class EngineRig:
     clock: FakeClock = field(default_factory=FakeClock)
     telemetry: RecordingTelemetry = field(default_factory=RecordingTelemetry)
     dispatcher: CannedDispatcher = field(default_factory=CannedDispatcher)
+    sessions: FakeSessionStore = field(default_factory=FakeSessionStore)
     draw: Callable[[], float] = lambda: 1.0
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
-        self.engine = Engine(self.config, self.telemetry, self.clock, self.dispatcher, id_prefix="t", draw=self.draw)
+        outside = self.telemetry, self.clock, self.dispatcher, self.sessions
+        self.engine = Engine(self.config, *outside, id_prefix="t", draw=self.draw)
         self.heal()
 
     def heal(self) -> None:

@@ -53,14 +53,21 @@ class RecordingTelemetry:
     circuits: list[tuple[str, bool]] = field(default_factory=list)
     pauses: list[tuple[str, float]] = field(default_factory=list)
     too_slow: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
+    sessions_created: int = 0
+    tokens_saved: list[int] = field(default_factory=list)
+    evictions: list[str] = field(default_factory=list)
+    store_calls: list[tuple[str, float, bool]] = field(default_factory=list)
+    unsaved_turns: list[str] = field(default_factory=list)
+    session_counts: list[int] = field(default_factory=list)
 
     def forget(self) -> None:
-        """Empties every list, and starts the count anew."""
+        """Empties every list, and starts the counts anew."""
         for name in self.__slots__:
             happenings = getattr(self, name)
             if isinstance(happenings, list):
                 happenings.clear()
         self.blind_decisions = 0
+        self.sessions_created = 0
 
     def routed(self, decision: Decision) -> None:
         """Keeps the decision."""
@@ -130,6 +137,30 @@ class RecordingTelemetry:
     def health_changed(self, backend: str, health: Health, cause: str) -> None:
         """Keeps the change."""
         self.health.append((backend, health, cause))
+
+    def session_created(self) -> None:
+        """Counts."""
+        self.sessions_created += 1
+
+    def session_hydrated(self, tokens_saved: int) -> None:
+        """Keeps the tokens."""
+        self.tokens_saved.append(tokens_saved)
+
+    def session_evicted(self, reason: str) -> None:
+        """Keeps the reason."""
+        self.evictions.append(reason)
+
+    def session_store_call(self, operation: str, seconds: float, *, ok: bool) -> None:
+        """Keeps the call."""
+        self.store_calls.append((operation, seconds, ok))
+
+    def turn_not_saved(self, reason: str) -> None:
+        """Keeps the reason."""
+        self.unsaved_turns.append(reason)
+
+    def sessions_active(self, count: int) -> None:
+        """Keeps the count."""
+        self.session_counts.append(count)
 
     def reloaded(self, digest: str) -> None:
         """Keeps the digest."""

@@ -21,6 +21,7 @@ from router_ext.ports import Clock, Dispatcher, Telemetry
 from tests.fakes.clock import FakeClock
 from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.envoy_client import FakeEnvoy
+from tests.fakes.session_store import FakeSessionStore
 from tests.fakes.telemetry import RecordingTelemetry
 from tests.fakes.wire_access_log import send_access_log
 from tests.fakes.wire_messages import ProcessingModes
@@ -63,7 +64,7 @@ def small_config(max_body_bytes: int) -> RouterConfig:
 
 def healthy_engine(engine_class: type[Engine], telemetry: Telemetry, clock: Clock, dispatcher: Dispatcher) -> Engine:
     """An engine on ``CONFIG`` whose backends are all healthy."""
-    engine = engine_class(CONFIG, telemetry, clock, dispatcher, id_prefix="test")
+    engine = engine_class(CONFIG, telemetry, clock, dispatcher, FakeSessionStore(), id_prefix="test")
     for backend in CONFIG.backends:
         engine.set_health(backend.name, Health.HEALTHY)
     return engine

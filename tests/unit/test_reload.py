@@ -6,7 +6,8 @@ import pytest
 
 from router_ext.config.loader import LoadedConfig
 from router_ext.config.problem import ConfigError, Problem
-from router_ext.config.sections import RouterConfig, Server
+from router_ext.config.sections import RouterConfig, Server, Sessions, StoreKind
+from router_ext.model.secret import Secret
 from router_ext.reload import Reloader, restart_only
 from tests.fakes.telemetry import RecordingTelemetry
 
@@ -62,3 +63,16 @@ def test_settings_that_need_a_restart_are_named() -> None:
     old = RouterConfig(server=Server())
     new = RouterConfig(server=Server(port=9000, max_body_bytes=1000, health_check_interval_s=1))
     assert restart_only(old, new) == ("port", "max_body_bytes")
+
+
+def test_the_store_of_sessions_needs_a_restart() -> None:
+    """It is built once, with all that it is told; whether sessions are taken and how long they may get is not its."""
+    old = RouterConfig()
+    store = Sessions(store=StoreKind.REDIS, redis_url=Secret("redis://h"), encryption_key=Secret("00" * 32))
+    limits = Sessions(ttl_s=60.0, max_sessions=1, max_bytes=1, store_timeout_s=0.1)
+    live = Sessions(enabled=True, max_context_tokens=1)
+    assert [restart_only(old, RouterConfig(server=Server(sessions=new))) for new in (store, limits, live)] == [
+        ("sessions.store", "sessions.redis_url", "sessions.encryption_key"),
+        ("sessions.ttl_s", "sessions.max_sessions", "sessions.max_bytes", "sessions.store_timeout_s"),
+        (),
+    ]

@@ -32,7 +32,8 @@ server:
   kv_pinning: {enabled: true, ttl: 20m, max_entries: 500, max_queue_ratio: 1.5}
   queue_aware_routing: true
   queue_scrape_interval: 2.5
-  sessions: {enabled: true, ttl: 3h, max_sessions: 10, max_context_tokens: 4000}
+  sessions: {enabled: true, store: redis, redis_url: "env:REDIS", encryption_key: "env:SESSION_KEY", ttl: 3h,
+    max_sessions: 10, max_bytes: 1GiB, max_context_tokens: 4000, store_timeout: 100ms}
 backends:
   - {name: a, url: "http://127.0.0.1:8000", type: vllm, model_name: m, aliases: [fast], lora_adapters: [sql],
      capabilities: [json_output], max_concurrent: 8, cost_input_1m: 0.01, cost_output_1m: 0.02}
@@ -55,6 +56,13 @@ quality_gate: {enabled: true, mode: parallel, fallback_backend: b, sample_rate: 
 ab_tests: [{name: t, match: {service: shop}, variant_a: a, variant_b: b, split_pct: 10, active: false, mode: shadow}]
 """
 
+FULL_ENVIRON = {
+    "OPENAI_KEY": "sk-1",
+    "REDIS": "rediss://router:pw@redis.internal:6380/2",
+    "SESSION_KEY": "00" * 31 + "ff",
+}
+"""What the variables of ``FULL`` hold."""
+
 DEFAULTS_WRITTEN_OUT = """\
 server:
   port: 8050
@@ -73,7 +81,8 @@ server:
   kv_pinning: {enabled: false, ttl: 30m, max_entries: 10000, max_queue_ratio: 2.0}
   queue_aware_routing: false
   queue_scrape_interval: 5s
-  sessions: {enabled: false, ttl: 2h, max_sessions: 1000, max_context_tokens: 500000}
+  sessions: {enabled: false, store: memory, ttl: 2h, max_sessions: 1000, max_bytes: 2GiB, max_context_tokens: 500000,
+    store_timeout: 500ms}
 backends:
   - {name: a, url: "http://127.0.0.1:8000", type: vllm, model_name: m, aliases: [], lora_adapters: [], capabilities: [],
      max_concurrent: 64, health_endpoint: /health}

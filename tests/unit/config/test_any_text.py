@@ -7,9 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from router_ext.config.loader import ConfigError
-from tests.unit.config.samples import FULL, loaded
+from tests.unit.config.samples import FULL, FULL_ENVIRON, loaded
 
-ENVIRON = {"OPENAI_KEY": "sk-1"}
 FULL_TREE = yaml.safe_load(FULL)
 WORDS = ["server", "backends", "rules", "name", "url", "{", "}", "[", "]", ":", ": ", "- ", "\n", "  ", "\t", "'", '"']
 WORDS += ["|", ">", "&a", "*a", "!!int", "!", "%YAML 1.1", "---", "...", "?", "<<", "#", "\\U00110000", "env:X", "\x00"]
@@ -25,7 +24,7 @@ anything = st.recursive(
 def read(content: str | bytes) -> None:
     """Reads ``content``; a refusal must say why, with one printable line for each problem."""
     try:
-        loaded(content, ENVIRON)
+        loaded(content, FULL_ENVIRON)
         return
     except ConfigError as error:
         refusal = error

@@ -6,7 +6,17 @@ import pytest
 
 from router_ext.config.loader import load
 from router_ext.model.secret import Secret
-from tests.unit.config.samples import FULL, MINIMAL, config, loaded, refused, with_backend, with_server, with_url
+from tests.unit.config.samples import (
+    FULL,
+    FULL_ENVIRON,
+    MINIMAL,
+    config,
+    loaded,
+    refused,
+    with_backend,
+    with_server,
+    with_url,
+)
 
 
 def test_env_gives_any_value() -> None:
@@ -75,7 +85,7 @@ def test_an_inline_key_is_accepted_with_a_warning() -> None:
 def test_four_variables_stand_above_the_file() -> None:
     """They replace what the file says; a relative path is below the file's folder."""
     environ = {
-        "OPENAI_KEY": "sk-1",
+        **FULL_ENVIRON,
         "ROUTER_PORT": "9999",
         "SESSION_MAX_SIZE": "7",
         "SESSION_TTL_SECONDS": "90",

@@ -15,6 +15,7 @@ from router_ext.config.sections import (
     RouterConfig,
     Server,
     Sessions,
+    StoreKind,
     UnixAddress,
 )
 from router_ext.model.backend import Backend, BackendType, CircuitBreaker, Endpoint
@@ -24,6 +25,7 @@ from tests.unit.config.samples import (
     DEFAULTS_WRITTEN_OUT,
     FOLDER,
     FULL,
+    FULL_ENVIRON,
     MINIMAL,
     config,
     refused,
@@ -31,12 +33,10 @@ from tests.unit.config.samples import (
     with_server,
 )
 
-KEYS = {"OPENAI_KEY": "sk-1"}
-
 
 def test_every_setting_of_a_full_file_is_read() -> None:
     """Each key of the file ends in its attribute: seconds, bytes and dollars."""
-    assert config(FULL, KEYS) == RouterConfig(
+    assert config(FULL, FULL_ENVIRON) == RouterConfig(
         server=Server(
             port=8150,
             egress_port=8151,
@@ -54,7 +54,17 @@ def test_every_setting_of_a_full_file_is_read() -> None:
             kv_pinning=KvPinning(enabled=True, ttl_s=1200.0, max_entries=500, max_queue_ratio=1.5),
             queue_aware_routing=True,
             queue_scrape_interval_s=2.5,
-            sessions=Sessions(enabled=True, ttl_s=10_800.0, max_sessions=10, max_context_tokens=4000),
+            sessions=Sessions(
+                enabled=True,
+                store=StoreKind.REDIS,
+                redis_url=Secret("rediss://router:pw@redis.internal:6380/2", "env:REDIS"),
+                encryption_key=Secret("00" * 31 + "ff", "env:SESSION_KEY"),
+                ttl_s=10_800.0,
+                max_sessions=10,
+                max_bytes=1_073_741_824,
+                max_context_tokens=4000,
+                store_timeout_s=0.1,
+            ),
         ),
         backends=(
             Backend(

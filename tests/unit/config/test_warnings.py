@@ -1,6 +1,8 @@
 """Warnings: valid settings that are probably not meant."""
 
-from tests.unit.config.samples import FULL, MINIMAL, by_path, loaded, with_server
+import pytest
+
+from tests.unit.config.samples import FULL, FULL_ENVIRON, MINIMAL, by_path, loaded, with_server
 
 BACKENDS = """\
 backends:
@@ -12,7 +14,7 @@ backends:
 
 def warnings(text: str) -> dict[str, str]:
     """Warnings about ``text`` by path."""
-    return by_path(loaded(text, {"KEY": "k", "OPENAI_KEY": "k"}).warnings)
+    return by_path(loaded(text, {"KEY": "k", **FULL_ENVIRON}).warnings)
 
 
 def test_a_plain_file_has_no_warnings() -> None:
@@ -47,6 +49,45 @@ def test_an_admin_api_that_others_can_reach_is_a_warning() -> None:
         assert warnings(with_server(f"admin_host: {host}")) == {}
 
 
+IN_CLEAR = "conversations go to another machine in clear text: use rediss:// or encryption_key"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("redis_url: 'redis://redis:6379'", IN_CLEAR),
+        ("redis_url: 'redis://10.0.0.1'", IN_CLEAR),
+        ("redis_url: 'redis://redis', encryption_key: env:SESSION_KEY", None),
+        ("redis_url: 'rediss://redis'", None),
+        ("redis_url: 'redis://127.0.0.1'", None),
+        ("redis_url: 'unix:///run/redis.sock'", None),
+    ],
+)
+def test_conversations_in_clear_text_on_the_network_are_a_warning(settings: str, message: str | None) -> None:
+    """TLS, encryption or a Redis on this machine keep others from reading them; without sessions there are none."""
+    path = "server.sessions.redis_url"
+    assert warnings(with_server(f"sessions: {{enabled: true, store: redis, {settings}}}")).get(path) == message
+    assert warnings(with_server(f"sessions: {{enabled: false, store: redis, {settings}}}")) == {}
+
+
+def test_a_password_of_redis_in_the_file_is_a_warning() -> None:
+    """It works, but it is said where it should be; a URL without a password may stand in the file."""
+    text = with_server("sessions: {store: redis, redis_url: 'rediss://:hunter2@redis'}")
+    assert warnings(text) == {
+        "server.sessions.redis_url": "the password stands in the file: "
+        "move the URL to the environment and write env:NAME"
+    }
+    assert warnings(text.replace(":hunter2@", "router@")) == {}
+    assert warnings(text.replace("'rediss://:hunter2@redis'", "env:REDIS")) == {}
+
+
+def test_a_store_smaller_than_the_largest_request_is_a_warning() -> None:
+    """A conversation that a client can send would be refused by the store; equal sizes are fine."""
+    text = with_server("max_body_bytes: 1MiB, sessions: {enabled: true, max_bytes: 1048575}")
+    assert list(warnings(text)) == ["server.sessions.max_bytes"]
+    assert warnings(text.replace("1048575", "1048576")) == {}
+
+
 def test_a_rule_behind_a_rule_that_takes_all_its_requests_is_a_warning() -> None:
     """Equal or wider conditions with a higher priority, or with the same one earlier in the file."""
     text = f"""{MINIMAL}rules:
@@ -71,9 +112,9 @@ def test_a_backend_that_is_used_nowhere_is_a_warning() -> None:
 def test_warnings_know_their_line() -> None:
     """They are sorted by it."""
     text = FULL.replace("admin_host: 127.0.0.1", "admin_host: 0.0.0.0").replace("env:OPENAI_KEY", "sk-1")
-    found = loaded(text).warnings
+    found = loaded(text, FULL_ENVIRON).warnings
     assert [warning.line for warning in found] == sorted(warning.line for warning in found)
     assert [(warning.path, warning.line) for warning in found[:2]] == [
         ("server.admin_host", 4),
-        ("backends[1].api_key", 26),
+        ("backends[1].api_key", 27),
     ]

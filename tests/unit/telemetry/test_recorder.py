@@ -141,3 +141,41 @@ def test_a_change_of_health_is_a_line() -> None:
     assert rig.lines() == [
         {"level": "info", "event": "health", "backend": "a", "health": "down", "cause": "unreachable"}
     ]
+
+
+def test_sessions_are_counted_by_what_becomes_of_them() -> None:
+    """Begun, continued with the tokens that were not sent again, destroyed by reason; the gauge is the last count."""
+    rig = RecorderRig()
+    rig.recorder.session_created()
+    rig.recorder.session_hydrated(1200)
+    rig.recorder.session_hydrated(300)
+    for reason in ("ttl", "ttl", "deleted"):
+        rig.recorder.session_evicted(reason)
+    rig.recorder.turn_not_saved("client_left")
+    rig.recorder.sessions_active(5)
+    rig.recorder.sessions_active(4)
+    assert rig.series("session_creations_total") == {(): 1.0}
+    assert rig.series("session_hydrations_total") == {(): 2.0}
+    assert rig.series("session_tokens_saved_total") == {(): 1500.0}
+    assert rig.series("session_evictions_total") == {("ttl",): 2.0, ("deleted",): 1.0}
+    assert rig.series("session_turns_not_saved_total") == {("client_left",): 1.0}
+    assert rig.series("sessions_active") == {(): 4.0}
+
+
+def test_a_session_with_less_than_no_tokens_saves_none() -> None:
+    """Token counts come from engines and stores."""
+    rig = RecorderRig()
+    rig.recorder.session_hydrated(-1)
+    assert rig.series("session_hydrations_total") == {(): 1.0}
+    assert rig.series("session_tokens_saved_total") == {(): 0.0}
+
+
+def test_every_call_of_the_session_store_is_timed_and_only_failed_ones_are_errors() -> None:
+    """By operation."""
+    rig = RecorderRig()
+    rig.recorder.session_store_call("load", 0.25, ok=True)
+    rig.recorder.session_store_call("load", 0.5, ok=False)
+    rig.recorder.session_store_call("list", 0.125, ok=True)
+    assert rig.series("session_store_seconds_sum") == {("load",): 0.75, ("list",): 0.125}
+    assert rig.series("session_store_seconds_count") == {("load",): 2.0, ("list",): 1.0}
+    assert rig.series("session_store_errors_total") == {("load",): 1.0}

@@ -1,0 +1,152 @@
+"""Sessions in the way of requests: hydrating what a turn sends, and keeping what it was answered."""
+
+import uuid
+from typing import Final
+
+import orjson
+from msgspec.structs import replace
+
+from router_ext.config.sections import Server
+from router_ext.engine.turns import OpenTurn
+from router_ext.model import headers
+from router_ext.model.outcome import Usage
+from router_ext.model.rejection import Reason, Rejection
+from router_ext.model.session import Session
+from router_ext.payload.envelope import read_envelope
+from router_ext.payload.inference import InferenceBody
+from router_ext.payload.session_request import ContinueSession, SessionWish
+from router_ext.payload.tokens import TokenRatio
+from router_ext.payload.transcript import fresh_messages, hydrated, read_messages
+from router_ext.ports import Clock, SessionStore, SessionStoreError, Telemetry
+from router_ext.stream.effects import Followed, HeaderEdits
+
+RETRY_AFTER_S: Final = 2
+"""What a client is told while the store is away."""
+
+STORE_AWAY: Final = Rejection(
+    Reason.SESSION_STORE_UNAVAILABLE, "Sessions are not available at the moment.", retry_after_s=RETRY_AFTER_S
+)
+_UNKNOWN: Final = Rejection(Reason.SESSION_NOT_FOUND, "There is no such session.")
+_UNSAVED: Final = orjson.dumps(STORE_AWAY.body())
+_UNSAVED_EVENT: Final = b"data: " + _UNSAVED + b"\n\ndata: [DONE]\n\n"
+
+
+class Sessions:
+    """Opens turns and keeps them. ``store`` is the source of truth: nothing of a session is remembered here."""
+
+    def __init__(self, store: SessionStore, telemetry: Telemetry, clock: Clock) -> None:
+        self._store = store
+        self._telemetry = telemetry
+        self._clock = clock
+        self._ratio = TokenRatio()
+
+    async def open(self, wish: SessionWish, owner: str, body: InferenceBody, server: Server) -> OpenTurn | Rejection:
+        """The turn that a request asks for, with the body to send."""
+        messages = read_messages(body.envelope)
+        if isinstance(messages, Rejection):
+            return messages
+        if not isinstance(wish, ContinueSession):
+            turn = OpenTurn(_new_id(), owner, body, messages, 0, self._estimate(body, messages), creates=True)
+            return _too_long(turn, server) or turn
+        try:
+            session = await self._store.load(wish.session_id, owner, self._clock.wall())
+        except SessionStoreError:
+            return STORE_AWAY
+        if session is None:
+            return _UNKNOWN
+        return self._continued(wish, session, body, messages, server)
+
+    def _continued(
+        self, wish: ContinueSession, session: Session, body: InferenceBody, messages: tuple[bytes, ...], server: Server
+    ) -> OpenTurn | Rejection:
+        fresh = fresh_messages(messages, session.messages)
+        if isinstance(fresh, Rejection):
+            return fresh
+        whole = _read_again(body, hydrated(body.envelope, session.messages, fresh), server)
+        if isinstance(whole, Rejection):
+            return whole
+        meta, size = session.meta, self._estimate(body, fresh.new)
+        turn = OpenTurn(meta.id, meta.owner, whole, fresh.new, meta.tokens, size, ends=wish.ends)
+        too_long = _too_long(turn, server)
+        if too_long is None:
+            self._telemetry.session_hydrated(meta.tokens)
+        return too_long or turn
+
+    def _estimate(self, body: InferenceBody, messages: tuple[bytes, ...]) -> int:
+        return self._ratio.estimate(body.request.model, sum(map(len, messages)))
+
+    async def follow(self, turn: OpenTurn, piece: bytes, *, end: bool, events: bool) -> Followed:
+        """Takes a piece of the answer. The turn is kept before its last piece goes on; where that fails the client
+        gets an error in its place.
+        """
+        answer = turn.feed(piece, events=events)
+        if turn.settled or not (end or answer.complete):
+            return Followed()
+        message = answer.message()
+        turn.settled = True
+        if message is None:
+            self._telemetry.turn_not_saved("failed")
+        elif not await self._keep(turn, message, answer.usage):
+            return Followed(_UNSAVED_EVENT) if events else Followed(_UNSAVED, STORE_AWAY.status, done=True)
+        else:
+            turn.kept = message
+        return Followed(done=True)
+
+    async def _keep(self, turn: OpenTurn, message: bytes, usage: Usage | None) -> bool:
+        """False when the store is away."""
+        now_s = self._clock.wall()
+        self._learn(turn, usage)
+        try:
+            if turn.ends:
+                kept = await self._store.delete(turn.session_id, turn.owner)
+            elif turn.creates:
+                await self._store.create(turn.session_id, turn.owner, turn.turn(message, usage), now_s)
+                kept = True
+                self._telemetry.session_created()
+            else:
+                kept = await self._store.append(turn.session_id, turn.owner, turn.turn(message, usage), now_s)
+        except SessionStoreError:
+            self._telemetry.turn_not_saved("store")
+            return False
+        if not kept:
+            self._telemetry.turn_not_saved("gone")
+        elif turn.ends:
+            self._telemetry.session_evicted("ended")
+        return True
+
+    def _learn(self, turn: OpenTurn, usage: Usage | None) -> None:
+        span = turn.body.envelope.spans["messages"]
+        if usage is not None and usage.prompt_tokens:
+            self._ratio.observe(turn.body.request.model, span.end - span.start, usage.prompt_tokens)
+
+    def ended(self, turn: OpenTurn, *, client_left: bool) -> None:
+        """The request ended, whatever became of its answer."""
+        if not turn.settled:
+            turn.settled = True
+            self._telemetry.turn_not_saved("client_left" if client_left else "failed")
+
+
+def edits_of(turn: OpenTurn) -> HeaderEdits:
+    """What a good answer's headers say of the session."""
+    told = ((headers.SESSION_ID, turn.session_id), (headers.SESSION_TOKENS, str(turn.tokens)))
+    return HeaderEdits(told)
+
+
+def _new_id() -> str:
+    return f"sess_{uuid.uuid4()}"
+
+
+def _read_again(body: InferenceBody, raw: bytes, server: Server) -> InferenceBody | Rejection:
+    if len(raw) > server.max_body_bytes:
+        message = f"The session and the new messages are larger than {server.max_body_bytes} bytes."
+        return Rejection(Reason.BODY_TOO_LARGE, message)
+    envelope = read_envelope(raw)
+    return envelope if isinstance(envelope, Rejection) else replace(body, envelope=envelope, hydrated=True)
+
+
+def _too_long(turn: OpenTurn, server: Server) -> Rejection | None:
+    limit = server.sessions.max_context_tokens
+    if turn.tokens <= limit:
+        return None
+    message = f"The context would have about {turn.tokens} tokens; a session may have {limit}."
+    return Rejection(Reason.SESSION_TOO_LONG, message, "messages")

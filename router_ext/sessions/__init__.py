@@ -1,0 +1,1 @@
+"""Where conversations are kept: in this process, or in Redis or Valkey for several."""

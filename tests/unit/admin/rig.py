@@ -1,0 +1,58 @@
+"""The admin application behind an HTTP client, with two sessions."""
+
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from starlette.testclient import TestClient
+
+from router_ext.admin.api import admin_app
+from router_ext.admin.status import Status
+from router_ext.model.secret import Secret
+from router_ext.model.session import Session, SessionMeta
+from router_ext.ports import SessionStore
+from tests.fakes.session_store import FakeSessionStore
+from tests.fakes.telemetry import RecordingTelemetry
+
+OLD = "sess_00000000-0000-4000-8000-00000000000a"
+NEW = "sess_00000000-0000-4000-8000-00000000000b"
+OWNER = "0f" * 32
+CONTENT = b'{"role":"user","content":"hunter2"}'
+TOKEN = "t0ken-of-the-test"
+
+
+def filled_store() -> FakeSessionStore:
+    """Two sessions of one owner; ``NEW`` was used last."""
+    metas = (
+        SessionMeta(OLD, OWNER, 1_700_000_000.0, 1_700_000_060.5, turns=2, tokens=90, bytes=700),
+        SessionMeta(NEW, OWNER, 1_700_000_100.0, 1_700_000_100.0, turns=1, tokens=0, bytes=35),
+    )
+    return FakeSessionStore({meta.id: Session(meta, (CONTENT,)) for meta in metas})
+
+
+class AdminRig:
+    """Without a token, and reachable from this machine only, unless told otherwise."""
+
+    def __init__(self, store: SessionStore | None = None, token: str = "", *, exposed: bool = False) -> None:
+        self.telemetry = RecordingTelemetry()
+        app = admin_app(
+            Status(snapshot=dict, decisions=list, ready=lambda: True, uptime_s=lambda: 1.0),
+            CollectorRegistry(),
+            ("127.0.0.1",),
+            sessions=lambda: store,
+            telemetry=self.telemetry,
+            token=Secret(token) if token else None,
+            exposed=exposed,
+        )
+        self.client = TestClient(app, base_url="http://127.0.0.1")
+
+    def ask(self, target: str, method: str = "GET", authorization: str | None = None) -> tuple[int, Any]:
+        """Status and body of an answer."""
+        headers = {} if authorization is None else {"authorization": authorization}
+        answer = self.client.request(method, target, headers=headers)
+        return answer.status_code, answer.json() if "json" in answer.headers["content-type"] else answer.text
+
+    def error(self, target: str, method: str = "GET", authorization: str | None = None) -> tuple[int, str]:
+        """Status and code of a refusal, which must have the whole form of an error."""
+        status, body = self.ask(target, method, authorization)
+        assert set(body["error"]) == {"message", "type", "param", "code"}
+        return status, body["error"]["code"]
