@@ -153,6 +153,9 @@ class _Play:
                 rest = list(half.steps_after_headers())
                 await self._beside(rest, self._collect_rest(half, rest[-1]))
                 return
+            if half.held and step.kind.endswith("headers"):
+                await self._pass_in_order(half, list(half.steps_after_headers()), sends=sends)
+                return
 
     async def _reply_to(self, step: Step, *, sends: bool) -> Reply | None:
         if sends and not await self._send(step):

@@ -42,7 +42,7 @@ class Half:
     """A request or a response. ``body`` collects what goes on; ``buffer`` is Envoy's room in BUFFERED_PARTIAL.
 
     ``replaceable``: the mode may change with the reply to the headers. ``taken_over``: it did, and nothing goes on but
-    what the processor sends.
+    what the processor sends. ``held``: it did, and nothing goes on before the whole body is answered.
     """
 
     side: str
@@ -56,6 +56,7 @@ class Half:
     announce: ProcessingModes | None = None
     replaceable: bool = False
     taken_over: bool = False
+    held: bool = False
     body: list[bytes] = field(default_factory=list)
     cleared_route: bool = False
     ended: bool = False
@@ -121,8 +122,12 @@ class Half:
             self.cleared_route = self.cleared_route or common.clear_route_cache
         if common.header_mutation is not None:
             self._edit(step, common)
+        if reply.takes_over or reply.holds:
+            self._check_override(step)
         if reply.takes_over:
-            self._take_over(step, common)
+            self._take_over(common)
+        if reply.holds:
+            self._hold()
         if step.kind.endswith("body"):
             self._take_body(step, common.body_mutation)
 
@@ -140,9 +145,18 @@ class Half:
             raise ProtocolViolation(f"{step.kind}: header edits after the headers have gone on")
         apply_edits(self.headers, common.header_mutation)
 
-    def _take_over(self, step: Step, common: CommonResponse) -> None:
+    def _check_override(self, step: Step) -> None:
         if not step.kind.endswith("headers") or not self.replaceable:
             raise ProtocolViolation(f"{step.kind}: a mode override that Envoy ignores")
+
+    def _hold(self) -> None:
+        if not self.chunks:
+            raise ProtocolViolation("a response is held whose body never comes")
+        if self.duplex:
+            raise ProtocolViolation("a response is held whose body is being shown already")
+        self.mode, self.held = Mode.BUFFERED, True
+
+    def _take_over(self, common: CommonResponse) -> None:
         if not self.chunks and self.trailers is None:
             raise ProtocolViolation("a body is taken over that never comes")
         edits = common.header_mutation

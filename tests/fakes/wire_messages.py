@@ -48,7 +48,10 @@ _LONGEST_WAIT: Final = timedelta(hours=1)
 _TAKE_OVER: Final = ProcessingMode(
     response_body_mode=Mode.FULL_DUPLEX_STREAMED, response_trailer_mode=ProcessingModeHeaderSendMode.SEND
 )
-"""The only mode override that the processor has a use for."""
+"""The response's body becomes the processor's."""
+
+_HOLD: Final = ProcessingMode(response_body_mode=Mode.BUFFERED)
+"""Headers and body of the response wait for the reply to the body. No other override is of use to the processor."""
 
 
 class ProtocolViolation(AssertionError):  # noqa: N818 - a failed expectation of a test
@@ -126,7 +129,7 @@ class Reply:
             return cls._waiting(kind, message, message.override_message_timeout)
         if not kind:
             raise ProtocolViolation("a reply of no kind")
-        if message.mode_override is not None and message.mode_override != _TAKE_OVER:
+        if message.mode_override not in (None, _TAKE_OVER, _HOLD):
             raise ProtocolViolation(f"{kind}: a mode override to {message.mode_override}")
         return cls(kind, message)
 
@@ -147,7 +150,12 @@ class Reply:
     @property
     def takes_over(self) -> bool:
         """True when the response's body is the processor's from here on."""
-        return self.message.mode_override is not None
+        return self.message.mode_override == _TAKE_OVER
+
+    @property
+    def holds(self) -> bool:
+        """True when headers and body are to wait for the reply to the body."""
+        return self.message.mode_override == _HOLD
 
     @property
     def common(self) -> CommonResponse:

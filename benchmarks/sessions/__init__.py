@@ -1,0 +1,1 @@
+"""Sessions behind a real Envoy: what a turn uploads and waits for, what a store takes, and what a kill loses."""
