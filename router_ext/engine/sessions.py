@@ -11,12 +11,14 @@ from router_ext.engine.turns import OpenTurn
 from router_ext.model import headers
 from router_ext.model.outcome import Usage
 from router_ext.model.rejection import Reason, Rejection
+from router_ext.model.request import VISION
 from router_ext.model.session import Session
 from router_ext.payload.envelope import read_envelope
 from router_ext.payload.inference import InferenceBody
 from router_ext.payload.session_request import ContinueSession, SessionWish
 from router_ext.payload.tokens import TokenRatio
 from router_ext.payload.transcript import fresh_messages, hydrated, read_messages
+from router_ext.payload.vision import holds_image
 from router_ext.ports import Clock, SessionStore, SessionStoreError, Telemetry
 from router_ext.stream.effects import Followed, HeaderEdits
 
@@ -79,18 +81,18 @@ class Sessions:
         """Takes a piece of the answer. The turn is kept before its last piece goes on; where that fails the client
         gets an error in its place.
         """
-        answer = turn.feed(piece, events=events)
+        answer = turn.answered(events=events)
+        ready = answer.feed(piece, end=end)
+        data = None if ready == piece else ready
         if turn.settled or not (end or answer.complete):
-            return Followed()
+            return Followed(data)
         message = answer.message()
         turn.settled = True
         if message is None:
             self._telemetry.turn_not_saved("failed")
         elif not await self._keep(turn, message, answer.usage):
             return Followed(_UNSAVED_EVENT) if events else Followed(_UNSAVED, STORE_AWAY.status, done=True)
-        else:
-            turn.kept = message
-        return Followed(done=True)
+        return Followed(data, done=True)
 
     async def _keep(self, turn: OpenTurn, message: bytes, usage: Usage | None) -> bool:
         """False when the store is away."""
@@ -112,6 +114,8 @@ class Sessions:
             self._telemetry.turn_not_saved("gone")
         elif turn.ends:
             self._telemetry.session_evicted("ended")
+        else:
+            turn.kept = message
         return True
 
     def _learn(self, turn: OpenTurn, usage: Usage | None) -> None:
@@ -141,7 +145,11 @@ def _read_again(body: InferenceBody, raw: bytes, server: Server) -> InferenceBod
         message = f"The session and the new messages are larger than {server.max_body_bytes} bytes."
         return Rejection(Reason.BODY_TOO_LARGE, message)
     envelope = read_envelope(raw)
-    return envelope if isinstance(envelope, Rejection) else replace(body, envelope=envelope, hydrated=True)
+    if isinstance(envelope, Rejection):
+        return envelope
+    # The stored messages may hold an image that the new ones do not.
+    request = replace(body.request, content_type=VISION) if holds_image(envelope) else body.request
+    return replace(body, request=request, envelope=envelope, hydrated=True)
 
 
 def _too_long(turn: OpenTurn, server: Server) -> Rejection | None:

@@ -8,6 +8,7 @@ from router_ext.model.session import Turn
 from router_ext.payload.answer_message import StreamedMessage, plain_message
 from router_ext.payload.inference import InferenceBody
 from router_ext.stream.answer import StreamReader, UsageReader
+from router_ext.stream.sse import WholeEvents
 
 DONE: Final = b"[DONE]"
 """The data of a stream's last event."""
@@ -23,10 +24,11 @@ class PlainAnswer:
         self._usage = UsageReader()
         self._body: list[bytes] = []
 
-    def feed(self, piece: bytes) -> None:
-        """Takes the next bytes."""
+    def feed(self, piece: bytes, *, end: bool) -> bytes:
+        """Takes the next bytes, the last ones with ``end``; returns those that may go on."""
         self._usage.feed(piece)
         self._body.append(piece)
+        return piece
 
     @property
     def usage(self) -> Usage | None:
@@ -39,20 +41,29 @@ class PlainAnswer:
 
 
 class StreamedAnswer:
-    """An event stream in pieces. ``complete`` once its last event has come."""
+    """An event stream in pieces. ``complete`` once its last event has come.
+
+    What goes on ends with an event until then: a client may act on the last event before the blank line behind it, and
+    an error event can follow only there.
+    """
 
     def __init__(self) -> None:
         self._reader = StreamReader()
         self._message = StreamedMessage()
+        self._events = WholeEvents()
         self.complete = False
 
-    def feed(self, piece: bytes) -> None:
-        """Takes the next bytes."""
+    def feed(self, piece: bytes, *, end: bool) -> bytes:
+        """Takes the next bytes, the last ones with ``end``; returns those that may go on."""
         for data in self._reader.feed(piece):
             if data == DONE:
                 self.complete = True
             else:
                 self._message.feed(data)
+        ready = self._events.feed(piece)
+        if end or self.complete:
+            ready, self._events = ready + self._events.rest, WholeEvents()
+        return ready
 
     @property
     def has_token(self) -> bool:
@@ -100,11 +111,10 @@ class OpenTurn:
         """True once a streamed answer has brought its first token."""
         return self.answer is not None and self.answer.has_token
 
-    def feed(self, piece: bytes, *, events: bool) -> PlainAnswer | StreamedAnswer:
-        """Takes the next piece of the answer."""
+    def answered(self, *, events: bool) -> PlainAnswer | StreamedAnswer:
+        """The answer, which begins with the first call."""
         if self.answer is None:
             self.answer = StreamedAnswer() if events else PlainAnswer()
-        self.answer.feed(piece)
         return self.answer
 
     def turn(self, message: bytes, usage: Usage | None) -> Turn:

@@ -115,6 +115,7 @@ class Exchange:
         self._forward = Forward()
         self._sse: SseReader | None = None
         self._events = False
+        self._holds = False
         self._seen: ResponseHeaders | None = None
         self._collected: tuple[RelayHead, list[bytes]] | None = None
 
@@ -301,21 +302,30 @@ class Exchange:
         return [*effects, *self._leave()]
 
     def _follow(self, event: ResponseHeaders, edits: HeaderEdits) -> list[Effect]:
-        """An event stream is followed as it passes, any other answer is held until all of it is there."""
+        """An event stream is followed as it passes where Envoy shows it so; any other answer is held until all of it is
+        there.
+        """
         self._phase = Phase.FOLLOW
         more = self._forward.follow_edits
         both = HeaderEdits((*edits.set, *more.set), (*edits.remove, *more.remove))
         self._events = _is_events(event, self._forward)
-        return [HeadersReply(Side.RESPONSE, both, holds=not self._events)]
+        self._holds = not (self._events and self._modes.response is BodyMode.STREAMED)
+        return [HeadersReply(Side.RESPONSE, both, holds=self._holds)]
 
     def followed(self, followed: Followed) -> list[Effect]:
         """The effects of the engine's answer to an ``AskFollow``."""
-        edits = NO_EDITS
-        if followed.status is not None and followed.data is not None:
-            told = (":status", str(followed.status)), ("content-type", "application/json")
-            edits = HeaderEdits((*told, ("content-length", str(len(followed.data)))), ("content-encoding",))
+        edits = NO_EDITS if followed.data is None or not self._holds else self._edits_of(followed, followed.data)
         reply = BodyReply(Side.RESPONSE, edits, followed.data)
         return [reply, Leave()] if followed.done else [reply]
+
+    def _edits_of(self, followed: Followed, data: bytes) -> HeaderEdits:
+        """What the headers of a held answer say of another body. An error tells nothing of what was not kept."""
+        length = ("content-length", str(len(data)))
+        if followed.status is None:
+            return HeaderEdits((length,), ("content-encoding",))
+        told = (":status", str(followed.status)), ("content-type", "application/json"), length
+        untold = (name for name, _ in self._forward.follow_edits.set)
+        return HeaderEdits(told, ("content-encoding", *untold))
 
     def _leave(self) -> list[Effect]:
         """A backend may answer before the request has ended: in full-duplex the rest still goes through here."""
@@ -329,7 +339,8 @@ class Exchange:
 
     def _response_body(self, event: ResponseBody) -> list[Effect]:
         if self._phase is Phase.FOLLOW:
-            return [AskFollow(event.data, event.end, self._events)]
+            # A held body is shown once, and trailers may come behind it.
+            return [AskFollow(event.data, event.end or self._holds, self._events)]
         effects: list[Effect] = []
         if self._sse is not None and _first_token_in(self._sse, event.data):
             effects.append(ReportFirstToken())

@@ -66,7 +66,7 @@ def test_a_held_answer_can_become_an_error() -> None:
     exchange.receive(ResponseHeaders(200, "application/json", end=False))
     exchange.receive(ResponseBody(b"{}", end=True))
     told = ((":status", "503"), ("content-type", "application/json"), ("content-length", "5"))
-    edits = HeaderEdits(told, ("content-encoding",))
+    edits = HeaderEdits(told, ("content-encoding", "x-kronaxis-session-id"))
     assert exchange.followed(Followed(b"error", 503, done=True)) == [BodyReply(RESPONSE, edits, b"error"), Leave()]
 
 
