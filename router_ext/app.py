@@ -6,6 +6,7 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ from router_ext.scrape.health import HealthChecks
 from router_ext.scrape.queues import QueueScraper
 from router_ext.sessions.build import build_store
 from router_ext.sessions.memory import MemoryStore
+from router_ext.shared.build import build_bus
+from router_ext.shared.bus import RedisBus
 from router_ext.telemetry.log import get_logger
 from router_ext.telemetry.metrics import BackendCollector, Metrics
 from router_ext.telemetry.recorder import Recorder
@@ -63,7 +66,9 @@ class Router:
         self._sessions = build_store(config.server.sessions, self._recorder.session_evicted)
         self._api_token = token_from(environ)
         prefix = secrets.token_hex(4)
-        self._engine = Engine(config, self._recorder, self._clock, self._egress, self._sessions, id_prefix=prefix)
+        self._shared = build_bus(config.server, self._recorder, sender=secrets.token_hex(8))
+        outside = self._recorder, self._clock, self._egress, self._sessions
+        self._engine = Engine(config, *outside, id_prefix=prefix, shared=self._shared)
         self._metrics.registry.register(
             BackendCollector(self._engine.pool.slots, lambda: len(self._engine.caches), self._clock.monotonic)
         )
@@ -84,6 +89,8 @@ class Router:
             background("reconcile", lambda: reconcile_with_envoy(self._engine, config.server.envoy_admin_port))
             background("sessions", self._count_sessions)
             background("reload", lambda: self._watch_config(checks, queues))
+            if isinstance(self._shared, RedisBus):
+                background("shared_state", partial(self._shared.run, self._engine.apply))
             admin_task = asyncio.create_task(admin.run(), name="admin")
             self._say_loaded(self._loaded)
             self._listen_for_signals()

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from router_ext.model.backend import Backend
 from router_ext.model.decision import Decision
@@ -11,6 +11,7 @@ from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.session import Session, SessionMeta, Turn
+from router_ext.model.shared import SharedEvent
 from router_ext.model.snapshot import Health
 
 
@@ -124,6 +125,32 @@ class SessionStore(Protocol):
         ...
 
 
+class SharedState(Protocol):
+    """The way to other routers."""
+
+    @property
+    def active(self) -> bool:
+        """False when there is none: then nothing has to be put together for ``publish``."""
+        ...
+
+    def publish(self, event: SharedEvent) -> None:
+        """Tells the others, as far as they can be reached. Never blocks, never raises."""
+        ...
+
+
+class NoSharedState:
+    """A router that is alone."""
+
+    active: Final = False
+
+    def publish(self, event: SharedEvent) -> None:
+        """Nobody hears it."""
+
+
+ALONE: Final = NoSharedState()
+"""It has no state, so one is enough."""
+
+
 class Telemetry(Protocol):
     """What happened, for metrics and logs. Every call is cheap and never raises."""
 
@@ -221,6 +248,22 @@ class Telemetry(Protocol):
 
     def sessions_active(self, count: int) -> None:
         """So many sessions are in the store."""
+        ...
+
+    def shared_published(self, event: str) -> None:
+        """An event of this kind was sent to other routers."""
+        ...
+
+    def shared_received(self, event: str) -> None:
+        """An event of this kind came from another router; ``unreadable`` for what is none."""
+        ...
+
+    def shared_dropped(self, count: int) -> None:
+        """So many events (≥ 1) were given up before they were sent."""
+        ...
+
+    def shared_connected(self, connected: bool, cause: str) -> None:
+        """Other routers can be reached, or no longer, and why not."""
         ...
 
     def reloaded(self, digest: str) -> None:

@@ -38,6 +38,7 @@ DERIVED_DEFAULTS: Final = {
 LABELS: Final = {
     "backend": "Name of a backend; empty when the request was refused before one was chosen.",
     "direction": "`prompt` or `completion`.",
+    "event": "What one router tells the others: `prefix_served` or `circuit_changed`; or `unreadable`, for neither.",
     "from": "Name of the backend that failed.",
     "operation": "Call of the session store: `create`, `load`, `append`, `delete`, `list` or `count`.",
     "place": "Where router_ext caught its own bug: `ext_proc` or `access_log`.",

@@ -15,8 +15,8 @@ _LIVE_SESSION_SETTINGS: Final = frozenset({"enabled", "max_context_tokens"})
 
 
 def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
-    """Settings of ``server`` that differ but are read at start only, as Envoy's listeners, our sockets and the store
-    of sessions are.
+    """Settings of ``server`` that differ but are read at start only, as Envoy's listeners, our sockets, the store
+    of sessions and the way to other replicas are.
     """
     names = (
         "port",
@@ -30,6 +30,7 @@ def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
         "max_connections",
         "message_timeout_s",
         "stream_idle_timeout_s",
+        "shared_state",
     )
     changed = tuple(name for name in names if getattr(old.server, name) != getattr(new.server, name))
     return changed + _changed_store(old.server.sessions, new.server.sessions)

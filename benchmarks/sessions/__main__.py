@@ -1,6 +1,7 @@
 """What sessions cost and keep: ``python -m benchmarks.sessions``. The last line is a JSON object.
 
-Exit code 0 whatever the figures are; logs are kept when a turn was lost or a session is not well formed.
+Exit code 0 whatever the figures are; logs are kept when one that should be 0 is not, such as that of lost
+turns.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from benchmarks.sessions import endurance, footprint, turns
 from benchmarks.sessions.openai_upload import openai_upload
-from benchmarks.sessions.report import missed, table
+from benchmarks.sessions.report import broken, table
 from benchmarks.sessions.stack import Setup, stack
 
 _FAST_TPS: Final = 1_000_000
@@ -49,10 +50,12 @@ async def _all(folder: Path) -> dict[str, Any]:
 def main() -> None:
     """Runs everything and prints the result."""
     begun, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="rx-sessions-"))
+    for part in ("turns", "kills"):
+        (folder / part).mkdir()
     figures = asyncio.run(_all(folder))
     for line in table(figures):
         _say(line)
-    if missed(figures):
+    if broken(figures):
         _say(f"Logs are in {folder}/*/logs.")
     else:
         shutil.rmtree(folder)

@@ -10,17 +10,21 @@ from typing import Final
 
 import aiohttp
 
+from benchmarks.chaos.traffic import TOKENS
 from benchmarks.chaos.verdict import fault_of_plain, fault_of_stream
 from benchmarks.sessions.texts import chat_body, message
 from benchmarks.sessions.turns import content_of
 from router_ext.model.headers import SESSION_ID
 
-TOKENS: Final = 20
 RETRY_S: Final = 0.25
 """Rest before the next try, where the answer names none."""
 
 PATIENCE_S: Final = 30.0
 """For one turn with all of its tries."""
+
+
+_EXPECTED: Final = ("status 503 ", "Client", "Server")
+"""A refusal that tells when to come again; aiohttp's names for a connection or an answer that broke off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,11 @@ def streamed_text(body: bytes) -> str:
     data = (line.removeprefix("data:").strip() for line in body.decode().splitlines() if line.startswith("data:"))
     chunks = (json.loads(text) for text in data if text != "[DONE]")
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+
+
+def unexpected(tries: Mapping[str, int]) -> int:
+    """How many of the failed tries, by their reason, were neither refused with 503 nor cut off."""
+    return sum(count for why, count in tries.items() if not why.startswith(_EXPECTED))
 
 
 def _code(body: bytes) -> str:

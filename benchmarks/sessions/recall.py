@@ -1,8 +1,9 @@
 """Whether a stored session holds what its client was told is kept."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 Message = tuple[str, str]
 """Role and text."""
@@ -43,18 +44,19 @@ class Recall:
         )
 
 
-def recall(messages: Sequence[Message], acknowledged: Sequence[Acknowledged]) -> Recall:
-    """Compares a stored session, none for one that is gone, with what its client was told, in the order of time."""
+def recall(messages: Sequence[Message], acknowledged: Sequence[Acknowledged], sent: Collection[str]) -> Recall:
+    """Compares a stored session, without messages for one that is gone, with what its client was told, in the order of
+    time. ``sent`` are the texts of all turns that it tried.
+    """
     turns = [(user[1], answer[1]) for user, answer in zip(messages[::2], messages[1::2], strict=False)]
-    told = {turn.user for turn in acknowledged}
     stored = Counter(user for user, _ in turns)
     places = [turns.index(pair) for pair in ((turn.user, turn.answer) for turn in acknowledged) if pair in turns]
     return Recall(
         acknowledged=len(acknowledged),
         lost=len(acknowledged) - len(places),
-        duplicates=sum(count - 1 for user, count in stored.items() if user in told),
-        foreign=sum(user not in told for user, _ in turns),
-        disordered=sum(later < earlier for earlier, later in zip(places, places[1:], strict=False)),
+        duplicates=sum(count - 1 for user, count in stored.items() if user in sent),
+        foreign=sum(user not in sent for user, _ in turns),
+        disordered=sum(later < earlier for earlier, later in pairwise(places)),
         malformed=int(not _is_well_formed([role for role, _ in messages])),
     )
 

@@ -33,6 +33,7 @@ ROWS: Final = (
     Row("disordered_turns", "stored before an earlier turn", 0),
     Row("malformed_sessions", "sessions that are not user and assistant in turn", 0),
     Row("gave_up", "conversations that got no answer within 30 s", 0),
+    Row("unexpected_tries", "failed tries that were neither a 503 nor cut off", 0),
     Row("unclaimed_sessions", "sessions of first turns that were not acknowledged"),
     Row("turns_per_s", "turns a second, kills included"),
     Row("turn_p50_s", "p50 of a turn with all tries, s"),
@@ -52,6 +53,6 @@ def _line(row: Row, value: float, width: int) -> str:
     return f"{row.text:<{width}}  {value:>10}  goal <= {row.most:g}  {'met' if value <= row.most else 'MISSED'}"
 
 
-def missed(figures: Mapping[str, Any]) -> list[str]:
-    """Names of the figures that are above their goal."""
-    return [row.name for row in ROWS if row.most is not None and figures.get(row.name, 0) > row.most]
+def broken(figures: Mapping[str, Any]) -> list[str]:
+    """Names of the figures that should be 0 and are not."""
+    return [row.name for row in ROWS if row.most == 0 and figures.get(row.name, 0)]

@@ -1,7 +1,6 @@
 """The processes of a run: two simulated backends, router_ext with sessions and Envoy."""
 
 import asyncio
-import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +12,6 @@ from typing import Final
 
 import aiohttp
 
-from benchmarks.chaos.report import RouterPage
 from benchmarks.rig import SERVER
 from router_ext.demo.child import Child, free_port
 from router_ext.envoygen.binary import find_envoy
@@ -91,11 +89,6 @@ class Stack:
         await self._until("router_ext", partial(self._answers, self._base("admin") + "/ready"))
         await self._until("a routed request", self._routes)
 
-    async def page(self) -> RouterPage:
-        """The router's metrics now: those of the process that runs."""
-        async with self._client.get(self._base("admin") + "/metrics") as answer:
-            return RouterPage.read(await answer.text())
-
     def stop(self) -> None:
         """Stops what runs, Envoy first so that no request meets a missing part."""
         for name in ("envoy", "router_ext", *_BACKENDS):
@@ -134,15 +127,14 @@ class Stack:
             return False
 
     async def _routes(self) -> bool:
-        body = json.dumps({"model": "sim", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1})
-        async with self._client.post(self._base("port") + "/v1/chat/completions", data=body) as answer:
+        body = {"model": "sim", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        async with self._client.post(self._base("port") + "/v1/chat/completions", json=body) as answer:
             return answer.status == 200 and BACKEND in answer.headers
 
 
 @asynccontextmanager
 async def stack(folder: Path, setup: Setup) -> AsyncIterator[Stack]:
-    """Everything running, with logs in ``folder``, whose path leaves room for a Unix socket; stopped at the end."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Everything running, with logs in ``folder``, a short path for the sake of a Unix socket; stopped at the end."""
     connector = aiohttp.TCPConnector(force_close=True)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=5)) as client:
         running = Stack(folder, setup, client)

@@ -75,7 +75,7 @@ def content_of(body: bytes) -> str:
 
 
 def figures(rounds: Sequence[Sequence[Pair]]) -> dict[str, Any]:
-    """Uploads in bytes, latencies in milliseconds. ``other_answers`` counts turns that two ways answered differently."""
+    """Uploads in bytes, latencies in milliseconds. ``other_answers`` counts turns that got two different answers."""
     pairs = [pair for turns in rounds for pair in turns]
     p50, full_p50 = _p50_ms([pair.hydrated for pair in pairs]), _p50_ms([pair.full for pair in pairs])
     return {

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from router_ext.config.document import Mapping, Scalar, Sequence
 from router_ext.config.problem import Problem
 from router_ext.config.reading import Reading
-from router_ext.config.sections import Defaults, RouterConfig
+from router_ext.config.sections import Defaults, RouterConfig, StoreKind
 from router_ext.config.url import is_loopback
 from router_ext.config.wording import quoted
 from router_ext.model.backend import Backend
@@ -65,7 +65,8 @@ def _sessions(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
     if sessions.max_bytes < config.server.max_body_bytes:
         path = "server.sessions.max_bytes"
         yield Problem(path, line_of(path), "below max_body_bytes: the largest conversation would not fit in the store")
-    if sessions.redis_url and not sessions.encryption_key and _in_clear(sessions.redis_url.reveal()):
+    stored_by = sessions.redis_url if sessions.store is StoreKind.REDIS else None
+    if stored_by and not sessions.encryption_key and _in_clear(stored_by.reveal()):
         path = "server.sessions.redis_url"
         message = "conversations go to another machine in clear text: use rediss:// or encryption_key"
         yield Problem(path, line_of(path), message)

@@ -34,13 +34,21 @@ class StoreKind(StrEnum):
     REDIS = "redis"
 
 
+class SharedStateKind(StrEnum):
+    """Whether replicas tell each other of pins and circuit breakers, and by what."""
+
+    NONE = "none"
+    REDIS = "redis"
+
+
 @dataclass(frozen=True, slots=True)
 class Sessions:
     """``server.sessions``: conversations kept by the router.
 
-    ``redis_url`` (redis, rediss or unix) is set exactly when ``store`` is Redis. ``encryption_key`` holds 32 bytes as
-    64 lower-case hexadecimal digits; None stores conversations as they are. ``max_bytes`` bounds the messages of all
-    sessions together. While the store is Redis, ``store_timeout_s`` is below ``Server.message_timeout_s``.
+    ``redis_url`` (redis, rediss or unix) is set exactly when ``store`` or ``Server.shared_state`` is Redis.
+    ``encryption_key`` holds 32 bytes as 64 lower-case hexadecimal digits; None stores conversations as they are.
+    ``max_bytes`` bounds the messages of all sessions together. While the store is Redis, ``store_timeout_s`` is below
+    ``Server.message_timeout_s``.
     """
 
     enabled: bool = False
@@ -105,6 +113,7 @@ class Server:
     queue_aware_routing: bool = False
     queue_scrape_interval_s: float = 5.0
     sessions: Sessions = field(default_factory=Sessions)
+    shared_state: SharedStateKind = SharedStateKind.NONE
 
 
 @dataclass(frozen=True, slots=True)

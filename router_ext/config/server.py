@@ -7,8 +7,8 @@ from router_ext.config.document import Mapping
 from router_ext.config.reading import Reading
 from router_ext.config.scalars import boolean, duration, integer, local_path, member, number, size
 from router_ext.config.section import Field, Section, Values, below
-from router_ext.config.sections import ENVOY_DIR, PROCESSOR_SOCKET, KvPinning, Server, TcpAddress
-from router_ext.config.session_store import SESSIONS, check_store_timeout
+from router_ext.config.sections import ENVOY_DIR, PROCESSOR_SOCKET, KvPinning, Server, SharedStateKind, TcpAddress
+from router_ext.config.session_store import SESSIONS, check_redis_url, check_store_timeout
 from router_ext.model.affinity import Balancing
 
 _PORT: Final = integer(1, 65535)
@@ -32,6 +32,7 @@ KV_PINNING: Final = Section(
 def _relate(values: Values, mapping: Mapping, reading: Reading) -> None:
     _distinct_ports(values, mapping, reading)
     check_store_timeout(values, mapping, reading)
+    check_redis_url(values, mapping, reading)
 
 
 def _distinct_ports(values: Values, mapping: Mapping, reading: Reading) -> None:
@@ -84,6 +85,11 @@ SERVER: Final = Section(
         Field("queue_aware_routing", boolean(), "Prefer backends with short queues."),
         Field("queue_scrape_interval", duration(), "Time between two queue readings.", "queue_scrape_interval_s"),
         Field("sessions", SESSIONS, "Conversations kept by the router."),
+        Field(
+            "shared_state",
+            member(SharedStateKind),
+            "Whether replicas tell each other of pins and circuit breakers, through the Redis of `sessions.redis_url`.",
+        ),
     ),
     relate=_relate,
 )

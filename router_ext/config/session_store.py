@@ -10,7 +10,7 @@ from router_ext.config.document import Mapping, Scalar
 from router_ext.config.reading import Reading
 from router_ext.config.scalars import ScalarReader, UnfitError, boolean, duration, integer, member, size, text_of
 from router_ext.config.section import Field, Section, Values, below
-from router_ext.config.sections import Sessions, StoreKind
+from router_ext.config.sections import Sessions, SharedStateKind, StoreKind
 from router_ext.model.secret import Secret
 
 _MAX_BYTES: Final = 2**40
@@ -95,10 +95,26 @@ def _fits_store(values: Values, mapping: Mapping, reading: Reading) -> None:
         case StoreKind.REDIS if "redis_url" not in mapping.entries:
             node = Scalar(below(mapping, "redis_url"), mapping.line, "")
             reading.problem(node, "is required where store is redis")
-        case StoreKind.MEMORY:
-            for key in ("redis_url", "encryption_key"):
-                if key in mapping.entries:
-                    reading.problem(mapping.entries[key], "is for store: redis only; the store is memory")
+        case StoreKind.MEMORY if "encryption_key" in mapping.entries:
+            reading.problem(mapping.entries["encryption_key"], "is for store: redis only; the store is memory")
+
+
+def check_redis_url(values: Values, mapping: Mapping, reading: Reading) -> None:
+    """Records a problem where ``sessions.redis_url`` is written for nothing, or is missing for ``shared_state``.
+    ``values`` and ``mapping`` are those of ``server``. What the store of sessions needs is not looked at.
+    """
+    sessions, shared = values.get("sessions"), values.get("shared_state")
+    if not isinstance(sessions, Sessions) or sessions.store is StoreKind.REDIS:
+        return
+    section = mapping.entries.get("sessions")
+    if not isinstance(section, Mapping):
+        section = Mapping(below(mapping, "sessions"), mapping.line)
+    written = section.entries.get("redis_url")
+    if written and shared is SharedStateKind.NONE:
+        reading.problem(written, "is for store: redis or server.shared_state: redis only; neither is set")
+    elif not written and shared is SharedStateKind.REDIS:
+        node = Scalar(below(section, "redis_url"), section.line, "")
+        reading.problem(node, "is required where server.shared_state is redis")
 
 
 def check_store_timeout(values: Values, mapping: Mapping, reading: Reading) -> None:
@@ -129,7 +145,11 @@ SESSIONS: Final = Section(
     (
         Field("enabled", boolean(), "Keep conversations in the router."),
         Field("store", member(StoreKind), "Where: in this process, or in a Redis that replicas share."),
-        Field("redis_url", REDIS_URL, "Where that Redis is; required with it, refused without. May hold a password."),
+        Field(
+            "redis_url",
+            REDIS_URL,
+            "Where that Redis is; required with it or with `shared_state: redis`, else refused. May hold a password.",
+        ),
         Field("encryption_key", ENCRYPTION_KEY, "Key that conversations are encrypted with in Redis."),
         Field("ttl", duration(), "How long an unused session lives.", "ttl_s"),
         Field("max_sessions", integer(1), "Most sessions kept."),

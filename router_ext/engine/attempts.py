@@ -1,6 +1,6 @@
 """Sending a request to one backend, as the accounts see it: begun once, ended once, whatever path it takes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from router_ext.engine.caches import Caches, Expected
 from router_ext.engine.pool import Pool, Slot
+from router_ext.engine.replication import Replication
 from router_ext.health.failures import FIRST_TOKEN_TIMEOUT, is_backend_error
 from router_ext.health.pause import pause_s
 from router_ext.model.decision import Decision
@@ -22,7 +23,8 @@ class Attempt:
     token.
 
     ``expected`` is None where no cache is looked at. ``paused``: the backend asked to be left alone, which is no error.
-    ``in_flight`` is false once the request no longer counts in its backend.
+    ``in_flight`` is false once the request no longer counts in its backend. ``told``: other routers know that the
+    backend's cache holds the prompt.
     """
 
     decision: Decision
@@ -32,6 +34,7 @@ class Attempt:
     first_token_at: float | None = None
     paused: bool = False
     in_flight: bool = True
+    told: bool = False
 
     @property
     def streamed_ttft_s(self) -> float | None:
@@ -57,10 +60,18 @@ class Attempts:
     """Begins and ends attempts. ``released`` is called whenever a backend has room for one request more."""
 
     def __init__(
-        self, pool: Pool, caches: Caches, telemetry: Telemetry, clock: Clock, released: Callable[[], None]
+        self,
+        pool: Pool,
+        caches: Caches,
+        replication: Replication,
+        telemetry: Telemetry,
+        clock: Clock,
+        *,
+        released: Callable[[], None],
     ) -> None:
         self._pool = pool
         self._caches = caches
+        self._replication = replication
         self._telemetry = telemetry
         self._clock = clock
         self._released = released
@@ -83,13 +94,21 @@ class Attempts:
         if attempt.expected is not None:
             attempt.slot.first_token(attempt.decision.id, now)
             if self._is_current(attempt):
-                self._caches.warmed(attempt.expected, attempt.slot.state.backend, now)
+                self._warmed(attempt, attempt.expected, now)
 
     def answered(self, attempt: Attempt, message: bytes) -> None:
         """The whole answer is there, and its ``message`` will come back with the next turn of its session."""
         if attempt.expected is not None and self._is_current(attempt):
-            now, backend = self._clock.monotonic(), attempt.slot.state.backend
-            self._caches.warmed(attempt.expected, backend, now, (orjson.loads(message),))
+            attempt.told = False
+            self._warmed(attempt, attempt.expected, self._clock.monotonic(), (orjson.loads(message),))
+
+    def _warmed(self, attempt: Attempt, expected: Expected, now: float, answer: Sequence[object] = ()) -> None:
+        """Other routers hear of a prompt once, and again when its answer extends it."""
+        backend = attempt.slot.state.backend
+        held = self._caches.warmed(expected, backend, now, answer)
+        if not attempt.told:
+            attempt.told = True
+            self._replication.served(backend, held)
 
     def pause(self, attempt: Attempt, status: int, retry_after: str) -> None:
         """Leaves the backend alone for as long as its answer asks for; nothing where it does not."""
@@ -112,7 +131,7 @@ class Attempts:
         if 0 < end.status < 500:
             slot.answered_at = now
         if is_backend_error(end.failure) and not attempt.paused and slot.error(now, attempt.started_at):
-            self._telemetry.circuit_changed(attempt.decision.backend, is_open=True)
+            self._replication.circuit_changed(slot.state.backend, is_open=True)
         if end.ttft_s is not None and _tells_ttft(end):
             slot.took(max(0.0, end.ttft_s), now)
         if attempt.expected is not None:
@@ -130,7 +149,7 @@ class Attempts:
         if end.whole and self._is_current(attempt):
             # The report first: a prediction that was wrong drops the old pin, not the one of this request.
             report = self._caches.settled(expected, backend, end.usage, now)
-            self._caches.warmed(expected, backend, now)
+            self._warmed(attempt, expected, now)
             if report is not None:
                 prefilled = expected.chain.prompt.size - report.cached
                 self._telemetry.cache_reported(backend.name, report.predicted_tokens, report.cached_tokens)

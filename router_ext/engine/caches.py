@@ -1,6 +1,7 @@
 """The prefix caches of the backends, from one request's view: what it expects, and what came of it."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -8,10 +9,13 @@ from router_ext.config.sections import KvPinning
 from router_ext.model.affinity import Affinity
 from router_ext.model.backend import Backend
 from router_ext.model.outcome import Usage
+from router_ext.model.prefix import Prompt
 from router_ext.model.request import API_BY_PATH, InferenceRequest
 from router_ext.payload.envelope import Envelope
 from router_ext.payload.prompt import PromptChain, read_prompt
 from router_ext.routing.memory import Hold, PrefixMemory
+
+NOTHING: Final = Prompt()
 
 
 class Expected(Struct, frozen=True):
@@ -73,12 +77,20 @@ class Caches:
         """What to remember until the request is settled."""
         return Expected(chain, matched, self._memory.hold(chain.prompt, backend.name, matched))
 
-    def warmed(self, expected: Expected, backend: Backend, now: float, answer: Sequence[object] = ()) -> None:
+    def warmed(self, expected: Expected, backend: Backend, now: float, answer: Sequence[object] = ()) -> Prompt:
         """The backend has the prompt in its cache: its first token came, or its whole answer; ``answer`` as in
-        ``PromptChain.extended``.
+        ``PromptChain.extended``. Returns what it holds now, the empty prompt where it has no cache.
         """
-        if backend.traits.caches_prefixes:
-            self._memory.serve(expected.chain.extended(answer), backend.name, now)
+        if not backend.traits.caches_prefixes:
+            return NOTHING
+        held = expected.chain.extended(answer)
+        self._memory.serve(held, backend.name, now)
+        return held
+
+    def told(self, prompt: Prompt, backend: Backend, now: float) -> None:
+        """Another router saw that the backend has the prompt in its cache."""
+        if self._enabled and backend.traits.caches_prefixes:
+            self._memory.serve(prompt, backend.name, now)
 
     def settled(self, expected: Expected, backend: Backend, usage: Usage | None, now: float) -> CacheReport | None:
         """A request ended well. Returns what the engine said of its cache, None when it said nothing."""

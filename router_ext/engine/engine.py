@@ -22,6 +22,7 @@ from router_ext.engine.limits import KeptBytes
 from router_ext.engine.pool import Pool
 from router_ext.engine.reconcile import LeakMeter
 from router_ext.engine.relay import Relay, RelayTools
+from router_ext.engine.replication import Replication
 from router_ext.engine.session_calls import TimedStore
 from router_ext.engine.sessions import Sessions, edits_of
 from router_ext.engine.turns import OpenTurn
@@ -32,11 +33,12 @@ from router_ext.model.headers import SESSION_HEADERS
 from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import API_BY_PATH, Caller, InferenceRequest
+from router_ext.model.shared import SharedEvent
 from router_ext.model.snapshot import Health
 from router_ext.payload.inference import InferenceBody
 from router_ext.payload.prompt import PromptChain
 from router_ext.payload.session_request import owner_of, read_session
-from router_ext.ports import Clock, Dispatcher, SessionStore, Telemetry
+from router_ext.ports import ALONE, Clock, Dispatcher, SessionStore, SharedState, Telemetry
 from router_ext.stream.effects import AskFollow, Followed, Plan, Relayed
 from router_ext.stream.events import RequestHead, ResponseHeaders
 
@@ -77,6 +79,7 @@ class Engine:
         *,
         id_prefix: str,
         draw: Callable[[], float] = random.random,
+        shared: SharedState = ALONE,
     ) -> None:
         self._telemetry = telemetry
         self._clock = clock
@@ -89,7 +92,8 @@ class Engine:
         self.caches: Final = Caches()
         self.exchanges: Final = OpenExchanges()
         self._decider = Decider(self.pool, self.caches, telemetry, clock, id_prefix=id_prefix, draw=draw)
-        self._attempts = Attempts(self.pool, self.caches, telemetry, clock, self._wake_waiters)
+        self._replicas = Replication(self.pool, self.caches, telemetry, clock, shared)
+        self._attempts = Attempts(self.pool, self.caches, self._replicas, telemetry, clock, released=self._wake_waiters)
         self._failover = Failover(self._decider, self._attempts, self.caches, self.exchanges, telemetry)
         self._sessions = Sessions(TimedStore(sessions, telemetry, clock), telemetry, clock)
         self._relay_tools = RelayTools(self._attempts, self._failover, self._sessions, dispatcher, clock)
@@ -358,13 +362,15 @@ class Engine:
         self._telemetry.scrape_errors(backend, count)
 
     def set_health(self, name: str, health: Health, *, alive: bool | None = None) -> None:
-        """What a probe found; nothing happens when the backend is gone meanwhile. ``alive`` says whether it got an
-        answer that proves life; None: only a healthy one does.
-        """
+        """What a probe found, if the backend is still there. ``alive``: it proved life; None: if healthy it did."""
         slot = self.pool.get(name)
         lives = health is Health.HEALTHY if alive is None else alive
         if slot is not None and slot.probed(health, self._clock.monotonic(), alive=lives):
-            self._telemetry.circuit_changed(name, is_open=False)
+            self._replicas.circuit_changed(slot.state.backend, is_open=False)
+
+    def apply(self, event: SharedEvent) -> None:
+        """What another router saw of a backend; it is not told again."""
+        self._replicas.apply(event)
 
 
 def _end_of(exchange: OpenExchange, record: AccessRecord) -> AttemptEnd:

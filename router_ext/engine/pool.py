@@ -75,6 +75,15 @@ class Slot:
         self._put()
         return True
 
+    def told(self, now: float, *, is_open: bool) -> bool:
+        """The breaker of another router opened or closed. True when that did the same to this one."""
+        if self._breaker is None or not self._breaker.told(now, is_open=is_open):
+            return False
+        if is_open:
+            self.opened.set()
+        self._put()
+        return True
+
     def pause(self, until: float) -> None:
         """The backend wants no requests before ``until``; a longer pause stands."""
         self._paused_until = max(self._paused_until, until)

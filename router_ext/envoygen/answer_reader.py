@@ -12,6 +12,7 @@ from envoy_data_plane.envoy.config.core.v3 import DataSource
 from envoy_data_plane.envoy.extensions.filters.http.lua.v3 import Lua
 
 from router_ext.envoygen.names import REQUEST_NAMESPACE, USAGE_NAMESPACE
+from router_ext.model.headers import EGRESS_FLAGS
 from router_ext.model.outcome import StreamEnd
 from router_ext.stream.words import CHOICES, COUNTS, ENDINGS, LAST_WORDS, STREAMS
 
@@ -134,6 +135,7 @@ function envoy_on_request(handle)
 end
 
 function envoy_on_response(handle)
+  handle:headers():remove(FLAGS)
   local answer = handle:streamInfo():dynamicMetadata():get(NAMESPACE)
   if answer and answer['stream_end'] == TRUNCATED then handle:headers():remove('content-length') end
 end
@@ -155,7 +157,8 @@ def answer_framer() -> Lua:
     """A filter for the place before the processor, which tells the reader for which requests it judges a stream.
 
     There the path is still the client's. On the way back it removes a length that is wrong: Lua's ``setBytes`` sets
-    ``content-length`` to the size of the last piece, which counts while the processor still holds the headers.
+    ``content-length`` to the size of the last piece, which counts while the processor still holds the headers. It also
+    removes what Envoy's own answers tell the processor, which may be away.
     """
     return _script(_FRAMER)
 
@@ -165,6 +168,7 @@ def _script(body: str) -> Lua:
         "NAMESPACE": USAGE_NAMESPACE,
         "REQUEST": REQUEST_NAMESPACE,
         "CHOICES": CHOICES,
+        "FLAGS": EGRESS_FLAGS,
         "WHOLE": StreamEnd.WHOLE,
         "ERROR": StreamEnd.ERROR,
         "TRUNCATED": StreamEnd.TRUNCATED,

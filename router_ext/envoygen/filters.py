@@ -14,12 +14,13 @@ from envoy_data_plane.envoy.extensions.filters.http.ext_proc.v3 import (
 from envoy_data_plane.envoy.extensions.filters.http.router.v3 import Router
 from envoy_data_plane.envoy.extensions.filters.network.http_connection_manager.v3 import HttpFilter
 from envoy_data_plane.envoy.type.matcher.v3 import ListStringMatcher, StringMatcher
+from envoy_data_plane.envoy.type.v3 import HttpStatus, StatusCode
 from envoy_data_plane.google.protobuf import Any
 
 from router_ext.config.sections import Server
 from router_ext.envoygen.answer_reader import answer_framer, answer_reader
 from router_ext.envoygen.messages import seconds
-from router_ext.envoygen.names import PROCESSOR_NAMESPACE
+from router_ext.envoygen.names import PROCESSOR_FILTER, PROCESSOR_NAMESPACE
 from router_ext.envoygen.processor import processor_service
 from router_ext.model.backend import API_HEADERS, CREDENTIAL_HEADERS
 from router_ext.model.headers import RESERVED_PREFIX
@@ -32,7 +33,7 @@ def ingress_filters(server: Server) -> list[HttpFilter]:
     """The filters of the ingress listener: the reader stands behind the processor and sees an answer first."""
     return [
         _filter("router_ext.answer_framer", answer_framer()),
-        _filter("envoy.filters.http.ext_proc", ext_proc(server)),
+        _filter(PROCESSOR_FILTER, ext_proc(server)),
         _filter("router_ext.answer_reader", answer_reader()),
         router_filter(),
     ]
@@ -51,6 +52,7 @@ def ext_proc(server: Server) -> ExternalProcessor:
     return ExternalProcessor(
         grpc_service=processor_service(),
         failure_mode_allow=True,
+        status_on_error=HttpStatus(code=StatusCode.ServiceUnavailable),
         allow_mode_override=True,
         message_timeout=seconds(server.message_timeout_s),
         max_message_timeout=seconds(MAX_MESSAGE_TIMEOUT_S),

@@ -33,6 +33,10 @@ from envoy_data_plane.google.protobuf import Any
 from router_ext.model import headers
 
 JSON: Final = "application/json"
+RETRY_AFTER_S: Final = 2
+"""What clients are told while the processor is away."""
+
+_FAILED_CLOSED: Final = "response.code_details.startsWith('ext_proc')"
 _UNSHAPED: Final = "!('content-type' in response.headers)"
 
 
@@ -45,6 +49,7 @@ def local_replies() -> LocalReplyConfig:
     """The mappers, of which the first that matches is used. No message tells anything of the upstream."""
     return LocalReplyConfig(
         mappers=[
+            _without_processor(),
             _mapper((413,), "The request body is too large.", "invalid_request_error", "body_too_large"),
             _mapper((408, 504), "The request timed out.", "timeout_error", "upstream_timeout"),
             _mapper((502, 503), "No backend could answer.", "service_unavailable", "upstream_unavailable"),
@@ -53,6 +58,15 @@ def local_replies() -> LocalReplyConfig:
             _catch_all(400, "The request was refused.", "invalid_request_error", "bad_request"),
         ]
     )
+
+
+def _without_processor() -> ResponseMapper:
+    """What cannot be served while the processor is away: a turn of a session."""
+    body = error_body("Sessions are not available at the moment.", "service_unavailable", "router_unavailable")
+    mapper = _shaped(_expression(_FAILED_CLOSED), body)
+    mapper.status_code = 503
+    mapper.headers_to_add.append(HeaderValueOption(header=HeaderValue(key="retry-after", value=str(RETRY_AFTER_S))))
+    return mapper
 
 
 def _mapper(statuses: tuple[int, ...], message: str, kind: str, code: str) -> ResponseMapper:

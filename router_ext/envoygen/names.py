@@ -7,6 +7,9 @@ PROCESSOR_CLUSTER: Final = "router-ext"
 FAIL_OPEN_CLUSTER: Final = "fail-open"
 """Cluster that answers while the processor is away."""
 
+PROCESSOR_FILTER: Final = "envoy.filters.http.ext_proc"
+"""Name of the filter that asks the processor."""
+
 RELAYED: Final = "relayed"
 ROUTED: Final = "routed"
 SESSION_NEEDS_ROUTER: Final = "session-needs-router"

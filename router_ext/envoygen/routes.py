@@ -21,19 +21,19 @@ from envoy_data_plane.envoy.config.route.v3 import (
     RouteMatch,
     VirtualHost,
 )
+from envoy_data_plane.envoy.extensions.filters.http.ext_proc.v3 import ExtProcOverrides, ExtProcPerRoute
 from envoy_data_plane.envoy.extensions.retry.host.previous_hosts.v3 import PreviousHostsPredicate
 from envoy_data_plane.envoy.type.matcher.v3 import StringMatcher
 from envoy_data_plane.google.protobuf import Any
 
 from router_ext.config.sections import Server
 from router_ext.envoygen import names
-from router_ext.envoygen.local_replies import JSON, error_body
+from router_ext.envoygen.local_replies import JSON, RETRY_AFTER_S, error_body
 from router_ext.envoygen.messages import buffer_limit, seconds
 from router_ext.model import headers
 
 RETRY_ON: Final = "connect-failure,refused-stream,reset-before-request"
 """Only failures before the upstream saw the request: a model call is neither idempotent nor cheap."""
-RETRY_AFTER_S: Final = 2
 
 CALLER_HEADERS: Final = ["x-envoy-external-address", "x-envoy-internal", "x-forwarded-for"]
 """Added by Envoy on the way in; a backend, which may be someone else's, is not told who calls."""
@@ -105,7 +105,16 @@ def _retries() -> RetryPolicy:
 
 
 def _session_needs_router(header: str) -> Route:
-    return _unavailable(names.SESSION_NEEDS_ROUTER, "Sessions are not available at the moment.", _has(header))
+    route = _unavailable(names.SESSION_NEEDS_ROUTER, "Sessions are not available at the moment.", _has(header))
+    route.typed_per_filter_config = {names.PROCESSOR_FILTER: Any.pack(_failing_closed())}
+    return route
+
+
+def _failing_closed() -> ExtProcPerRoute:
+    """A client takes the end of an answer for a turn that is kept: without the processor there is no such end. Envoy
+    reads this once, from the route of the client's own request.
+    """
+    return ExtProcPerRoute(overrides=ExtProcOverrides(failure_mode_allow=False))
 
 
 def _relayed() -> Route:

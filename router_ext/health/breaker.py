@@ -1,4 +1,5 @@
-"""The circuit breaker of one backend: errors of requests open it, health probes alone close it.
+"""The circuit breaker of one backend: errors of requests open it, health probes alone close it, here or in another
+router that shares its state.
 
 ``now`` is monotonic seconds and never goes back between calls.
 """
@@ -69,7 +70,7 @@ class Breaker:
         # As many times as the threshold are kept: it is reached when the oldest of them is in the window.
         self._open = len(self._errors) == self._errors.maxlen and now - self._errors[0] < self._window_s
         if self._open:
-            self._relapses = self._relapses + 1 if now - self._closed_at <= RELAPSE_S else 0
+            self._count_relapse(now)
         return self._open
 
     def probed(self, now: float, alive: bool) -> bool:
@@ -78,12 +79,24 @@ class Breaker:
         ``alive`` says that the backend gave an answer that proves life (2xx to 4xx). Closing forgets all errors. A
         probe of a closed breaker changes nothing: it does not take errors away.
         """
-        if not (self._open and alive):
+        return alive and self.told(now, is_open=False)
+
+    def told(self, now: float, *, is_open: bool) -> bool:
+        """Takes what the breaker of another router did; True when this one followed. It is as if this one had counted
+        the errors, or its own probe had been answered: from then on there is no difference.
+        """
+        if self._open is is_open:
             return False
-        self._open = False
-        self._closed_at = now
-        self._errors.clear()
+        self._open = is_open
+        if is_open:
+            self._count_relapse(now)
+        else:
+            self._closed_at = now
+            self._errors.clear()
         return True
+
+    def _count_relapse(self, now: float) -> None:
+        self._relapses = self._relapses + 1 if now - self._closed_at <= RELAPSE_S else 0
 
     def probe_delay_s(self, attempt: int, interval_s: float) -> float:
         """Seconds (≥ 0) to wait before probe number ``attempt`` (0 is the first) since the breaker opened.

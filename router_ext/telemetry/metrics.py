@@ -104,6 +104,18 @@ class Metrics:
         self.session_store_errors: Final = counter(
             "session_store_errors", "Calls of the session store without an answer.", "operation"
         )
+        self.shared_published: Final = counter("shared_state_published", "Events sent to other routers.", "event")
+        self.shared_received: Final = counter(
+            "shared_state_received", "Events that came from other routers, and what could not be read.", "event"
+        )
+        self.shared_dropped: Final = counter(
+            "shared_state_dropped", "Events given up before they were sent: the Redis was away or slow."
+        )
+        self.shared_connected: Final = Gauge(
+            f"{PREFIX}_shared_state_connected",
+            "1 while other routers can be reached; 0 also where `shared_state` is none.",
+            registry=registry,
+        )
         self.reload_success: Final = Gauge(
             f"{PREFIX}_config_last_reload_success",
             "1 when the last change of the file was taken over, else 0.",

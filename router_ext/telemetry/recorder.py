@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from logging import INFO, WARNING
 from typing import Final
 
 import structlog
@@ -46,6 +47,8 @@ class Recorder:
         # The labels of one settled exchange, looked up once: prometheus-client locks and validates at each look-up.
         self._settled = lru_cache(maxsize=_SERIES_KEPT)(self._settled_series)
         self._requests = lru_cache(maxsize=_SERIES_KEPT)(metrics.requests.labels)
+        self._shared_published = lru_cache(maxsize=_SERIES_KEPT)(metrics.shared_published.labels)
+        self._shared_received = lru_cache(maxsize=_SERIES_KEPT)(metrics.shared_received.labels)
 
     def _settled_series(self, service: str, backend: str) -> "_SettledSeries":
         metrics = self._metrics
@@ -180,6 +183,23 @@ class Recorder:
     def sessions_active(self, count: int) -> None:
         """The last count is the gauge."""
         self._metrics.sessions_active.set(count)
+
+    def shared_published(self, event: str) -> None:
+        """Counts it."""
+        self._shared_published(event).inc()
+
+    def shared_received(self, event: str) -> None:
+        """Counts it."""
+        self._shared_received(event).inc()
+
+    def shared_dropped(self, count: int) -> None:
+        """Counts them."""
+        self._metrics.shared_dropped.inc(count)
+
+    def shared_connected(self, connected: bool, cause: str) -> None:
+        """Sets the gauge, with one line."""
+        self._metrics.shared_connected.set(connected)
+        self._log.log(INFO if connected else WARNING, "shared_state", connected=connected, cause=cause)
 
     def reloaded(self, digest: str) -> None:
         """Success, with the digest of the file."""

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Iterator
 
+import aiohttp
 import pytest
 
 from tests.envoy.rig import wait_until
-from tests.envoy.stack import Stack, stack
+from tests.envoy.stack import CHAT, Stack, chat, http, stack
 from tests.envoy.test_sessions import BACKENDS, CREATE, SIMS, stored, turn
 from tests.fakes.valkey_server import ValkeyServer, valkey_server
 
@@ -31,6 +32,7 @@ async def session_of(running: Stack, text: str = "one") -> dict[str, str]:
     """The headers that continue a new session."""
     status, headers, _ = await turn(running, text, CREATE)
     assert status == 200
+    await asyncio.to_thread(wait_until, lambda: running.in_flight() == 0, "the first turn to be settled")
     return {"x-kronaxis-session-id": headers["x-kronaxis-session-id"]}
 
 
@@ -74,3 +76,35 @@ async def test_a_turn_that_cannot_be_kept_is_not_acknowledged(running: Stack, st
     assert (plain, stream) == (503, 200)
     assert b'"code":"session_store_unavailable"' in events
     store.thaw()
+
+
+async def test_a_turn_in_progress_is_not_acknowledged_when_the_router_dies(running: Stack) -> None:
+    """Its client is told 503; requests without a session fail open, and the session is what it was."""
+    session = await session_of(running)
+    for name in SIMS:
+        running.sim_faults(name, delay_s=0.5)
+    plain, stream = (asyncio.create_task(turn(running, "two", session, stream=stream)) for stream in (False, True))
+    other = asyncio.create_task(turn(running, "no session", {}, stream=True))
+    await asyncio.to_thread(wait_until, lambda: running.in_flight() == 3, "the requests to be with a backend")
+    running.router.kill()
+    status, headers, body = await plain
+    assert (status, headers["retry-after"]) == (503, "2")
+    assert b"router_unavailable" in body
+    assert (await stream)[0] == 503
+    assert (await other)[2].endswith(b"data: [DONE]\n\n")
+    running.start_router()
+    running.await_routed()
+    kept = stored(running, session["x-kronaxis-session-id"])
+    assert kept is not None
+    assert kept["turns"] == 1
+
+
+async def test_a_stream_of_a_session_breaks_when_the_router_dies_in_it(running: Stack) -> None:
+    """Its client never sees the end."""
+    session = await session_of(running)
+    body = chat("m", "two", max_tokens=400, ignore_eos=True, stream=True)
+    async with http() as client, client.post(running.url + CHAT, json=body, headers=session) as answer:
+        assert await answer.content.readline()
+        running.router.kill()
+        with pytest.raises(aiohttp.ClientError):
+            await answer.read()

@@ -1,16 +1,18 @@
 """An engine with a clock and telemetry of its own, and whole exchanges through the stream machine."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import orjson
 
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.engine import Engine, wants_body
 from router_ext.model.snapshot import Health
-from router_ext.stream.effects import Answer, Ask, AskRelay, Effect, Forward, Plan, ReportFirstToken
+from router_ext.ports import SessionStore
+from router_ext.stream.effects import Answer, Ask, AskFollow, AskRelay, Effect, Forward, Plan, ReportFirstToken
 from router_ext.stream.events import Event, RequestHead
 from router_ext.stream.exchange import Exchange
 from tests.fakes.clock import FakeClock
@@ -19,12 +21,16 @@ from tests.fakes.domain import head
 from tests.fakes.session_store import FakeSessionStore
 from tests.fakes.telemetry import RecordingTelemetry
 
+T = TypeVar("T")
+
 BODY = b'{"model":"m-a","messages":[{"role":"user","content":"hi"}]}'
 
 
 @dataclass(slots=True)
 class EngineRig:
-    """An engine whose backends are all healthy."""
+    """An engine whose backends are all healthy. ``store`` takes the place of ``sessions``, and ``loop`` that of a new
+    event loop for each call.
+    """
 
     config: RouterConfig
     clock: FakeClock = field(default_factory=FakeClock)
@@ -32,10 +38,12 @@ class EngineRig:
     dispatcher: CannedDispatcher = field(default_factory=CannedDispatcher)
     sessions: FakeSessionStore = field(default_factory=FakeSessionStore)
     draw: Callable[[], float] = lambda: 1.0
+    store: SessionStore | None = None
+    loop: asyncio.AbstractEventLoop | None = None
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
-        outside = self.telemetry, self.clock, self.dispatcher, self.sessions
+        outside = self.telemetry, self.clock, self.dispatcher, self.store or self.sessions
         self.engine = Engine(self.config, *outside, id_prefix="t", draw=self.draw)
         self.heal()
 
@@ -44,9 +52,13 @@ class EngineRig:
         for name in self.engine.pool.slots():
             self.engine.set_health(name, Health.HEALTHY)
 
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's result."""
+        return asyncio.run(coroutine) if self.loop is None else self.loop.run_until_complete(coroutine)
+
     def plan(self, body: bytes | None = BODY, head_: RequestHead | None = None) -> Plan:
-        """The plan for one request, on an event loop of its own."""
-        return asyncio.run(self.engine.plan(head_ or head(), body))
+        """The plan for one request."""
+        return self.wait(self.engine.plan(head_ or head(), body))
 
     def forward(self, body: bytes | None = BODY, head_: RequestHead | None = None) -> Forward:
         """The plan of a request that must be routed."""
@@ -84,7 +96,10 @@ class ExchangeRun:
                 case Ask():
                     done += self._perform(self._machine.plan(self._answer(effect)))
                 case AskRelay():
-                    done += self._perform(asyncio.run(self._relay(effect)))
+                    done += self._perform(self._rig.wait(self._relay(effect)))
+                case AskFollow():
+                    followed = self._rig.wait(self._rig.engine.follow(self.decision_id, effect))
+                    done += self._perform(self._machine.followed(followed))
                 case ReportFirstToken():
                     self._rig.engine.first_token(self.decision_id)
                 case _:
@@ -99,7 +114,7 @@ class ExchangeRun:
         return [*replies, *self._machine.end_relay()]
 
     def _answer(self, ask: Ask) -> Plan:
-        plan = self._rig.plan(ask.body, ask.head)
+        plan = self._rig.wait(self._rig.engine.plan(ask.head, ask.body, can_relay=ask.can_relay))
         if isinstance(plan, Forward):
             self.decision_id = plan.metadata["id"]
         return plan

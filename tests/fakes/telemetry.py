@@ -59,6 +59,10 @@ class RecordingTelemetry:
     store_calls: list[tuple[str, float, bool]] = field(default_factory=list)
     unsaved_turns: list[str] = field(default_factory=list)
     session_counts: list[int] = field(default_factory=list)
+    events_published: list[str] = field(default_factory=list)
+    events_received: list[str] = field(default_factory=list)
+    events_dropped: list[int] = field(default_factory=list)
+    connections: list[bool] = field(default_factory=list)
 
     def forget(self) -> None:
         """Empties every list, and starts the counts anew."""
@@ -161,6 +165,22 @@ class RecordingTelemetry:
     def sessions_active(self, count: int) -> None:
         """Keeps the count."""
         self.session_counts.append(count)
+
+    def shared_published(self, event: str) -> None:
+        """Keeps the kind."""
+        self.events_published.append(event)
+
+    def shared_received(self, event: str) -> None:
+        """Keeps the kind."""
+        self.events_received.append(event)
+
+    def shared_dropped(self, count: int) -> None:
+        """Keeps the count."""
+        self.events_dropped.append(count)
+
+    def shared_connected(self, connected: bool, cause: str) -> None:
+        """Keeps the change."""
+        self.connections.append(connected)
 
     def reloaded(self, digest: str) -> None:
         """Keeps the digest."""

@@ -17,7 +17,7 @@ from router_ext.extproc.server import ProcessorServer
 from router_ext.model.backend import Backend, BackendType, Endpoint
 from router_ext.model.secret import Secret
 from router_ext.model.snapshot import Health
-from router_ext.ports import Clock, Dispatcher, Telemetry
+from router_ext.ports import Clock, Dispatcher, SessionStore, Telemetry
 from tests.fakes.clock import FakeClock
 from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.envoy_client import FakeEnvoy
@@ -62,9 +62,16 @@ def small_config(max_body_bytes: int) -> RouterConfig:
     return replace(CONFIG, server=Server(max_body_bytes=max_body_bytes))
 
 
-def healthy_engine(engine_class: type[Engine], telemetry: Telemetry, clock: Clock, dispatcher: Dispatcher) -> Engine:
+def healthy_engine(
+    engine_class: type[Engine],
+    telemetry: Telemetry,
+    clock: Clock,
+    dispatcher: Dispatcher,
+    sessions: SessionStore | None = None,
+) -> Engine:
     """An engine on ``CONFIG`` whose backends are all healthy."""
-    engine = engine_class(CONFIG, telemetry, clock, dispatcher, FakeSessionStore(), id_prefix="test")
+    store = sessions or FakeSessionStore()
+    engine = engine_class(CONFIG, telemetry, clock, dispatcher, store, id_prefix="test")
     for backend in CONFIG.backends:
         engine.set_health(backend.name, Health.HEALTHY)
     return engine
@@ -79,7 +86,8 @@ class Stand:
         self.kept = RecordingTelemetry()
         self.clock = FakeClock()
         self.dispatcher = CannedDispatcher()
-        self.engine = healthy_engine(engine_class, self.kept, self.clock, self.dispatcher)
+        self.sessions = FakeSessionStore()
+        self.engine = healthy_engine(engine_class, self.kept, self.clock, self.dispatcher, self.sessions)
         self.server = ProcessorServer(self.engine, self.kept, address)
         self.channel: grpc.aio.Channel
         self._idle_tasks = 0
@@ -120,6 +128,8 @@ class Stand:
         self.lose_open_exchanges()
         self.kept.forget()
         self.dispatcher.forget()
+        self.sessions.sessions.clear()
+        self.sessions.away = False
 
     def lose_open_exchanges(self, looks: int = 12) -> None:
         """Reconciles with an Envoy that has nothing open, once a second."""

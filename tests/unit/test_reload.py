@@ -6,7 +6,7 @@ import pytest
 
 from router_ext.config.loader import LoadedConfig
 from router_ext.config.problem import ConfigError, Problem
-from router_ext.config.sections import RouterConfig, Server, Sessions, StoreKind
+from router_ext.config.sections import RouterConfig, Server, Sessions, SharedStateKind, StoreKind
 from router_ext.model.secret import Secret
 from router_ext.reload import Reloader, restart_only
 from tests.fakes.telemetry import RecordingTelemetry
@@ -63,6 +63,8 @@ def test_settings_that_need_a_restart_are_named() -> None:
     old = RouterConfig(server=Server())
     new = RouterConfig(server=Server(port=9000, max_body_bytes=1000, health_check_interval_s=1))
     assert restart_only(old, new) == ("port", "max_body_bytes")
+    shared = RouterConfig(server=Server(shared_state=SharedStateKind.REDIS))
+    assert restart_only(old, shared) == ("shared_state",)
 
 
 def test_the_store_of_sessions_needs_a_restart() -> None:

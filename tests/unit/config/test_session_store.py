@@ -35,9 +35,13 @@ def test_redis_needs_its_url() -> None:
 def test_memory_refuses_what_is_for_redis(store: str, setting: str) -> None:
     """Whoever writes it believes that conversations are shared or encrypted."""
     problems = refused(with_server(f"sessions: {{{store}{setting}}}"), {"K": KEY_HEX})
-    assert problems == {
-        f"server.sessions.{setting.split(':', maxsplit=1)[0]}": "is for store: redis only; the store is memory",
-    }
+    assert (
+        problems
+        == {
+            "redis_url: 'redis://h'": {URL: "is for store: redis or server.shared_state: redis only; neither is set"},
+            "encryption_key: env:K": {KEY: "is for store: redis only; the store is memory"},
+        }[setting]
+    )
 
 
 def test_a_store_that_does_not_exist_is_one_problem() -> None:

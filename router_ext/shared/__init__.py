@@ -1,0 +1,1 @@
+"""The way to other routers: Redis publish/subscribe."""
