@@ -69,11 +69,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Sends turns to ``url``; as many at a time, over all clients with the same ``slots``, as those allow."""
+    """Sends turns to ``url``."""
 
     url: str
     http: aiohttp.ClientSession
-    slots: asyncio.Semaphore
     progress: Progress
 
     async def turn(self, text: str, headers: Mapping[str, str], *, stream: bool) -> Kept | None:
@@ -81,8 +80,7 @@ class Client:
         started = time.monotonic()
         body = chat_body([message("user", text)], TOKENS, stream=stream)
         while time.monotonic() - started < PATIENCE_S:
-            async with self.slots:
-                result = await self._try(body, headers, stream=stream)
+            result = await self._try(body, headers, stream=stream)
             if isinstance(result, Kept):
                 self.progress.acknowledge(time.monotonic() - started)
                 return result

@@ -39,7 +39,7 @@ _SESSIONS: Final = '{{enabled: true, store: redis, redis_url: "{url}", max_sessi
 
 @dataclass(slots=True)
 class Talk:
-    """One client's conversation. ``gave_up``: a turn was never answered, and the conversation ended there."""
+    """A conversation. ``gave_up``: a turn was never answered, and the conversation ended there."""
 
     number: int
     session_id: str = ""
@@ -57,17 +57,24 @@ class Talk:
         wish = {SESSION_ID: self.session_id} if self.session_id else {SESSION_CREATE: "true"}
         return {**self.standing, **wish}
 
-    async def run(self, client: Client, writer: Writer) -> None:
-        """All turns, every second one streamed."""
-        for turn in range(TURNS):
-            text = f"Conversation {self.number}, turn {turn}. {writer.text(300)}"
-            self.sent.append(text)
-            kept = await client.turn(text, self.headers(), stream=(self.number + turn) % 2 == 1)
-            if kept is None:
-                self.gave_up = True
-                return
-            self.session_id = kept.session_id
-            self.acknowledged.append(Acknowledged(text, kept.text))
+    async def say(self, client: Client, text: str) -> None:
+        """The next turn; every second one is streamed."""
+        if self.gave_up:
+            return
+        self.sent.append(f"Conversation {self.number}, turn {len(self.sent)}. {text}")
+        kept = await client.turn(self.sent[-1], self.headers(), stream=(self.number + len(self.sent)) % 2 == 0)
+        if kept is None:
+            self.gave_up = True
+            return
+        self.session_id = kept.session_id
+        self.acknowledged.append(Acknowledged(self.sent[-1], kept.text))
+
+
+async def _talk(client: Client, talks: Sequence[Talk], writer: Writer) -> None:
+    """One person with several conversations: a turn of each, then the next turn of each."""
+    for _ in range(TURNS):
+        for talk in talks:
+            await talk.say(client, writer.text(300))
 
 
 async def measure(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
@@ -102,12 +109,12 @@ async def _run(running: Stack, say: Callable[[str], None]) -> tuple[list[Talk], 
     timeout, connector = aiohttp.ClientTimeout(total=PATIENCE_S), aiohttp.TCPConnector(limit=0)
     started = time.monotonic()
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
-        client = Client(url, http, asyncio.Semaphore(AT_ONCE), progress)
+        client = Client(url, http, progress)
         async with asyncio.TaskGroup() as tasks:
             killing = tasks.create_task(_kill(running, progress, say))
             async with asyncio.TaskGroup() as talking:
-                for talk in talks:
-                    talking.create_task(talk.run(client, writer))
+                for first in range(AT_ONCE):
+                    talking.create_task(_talk(client, talks[first::AT_ONCE], writer))
             killing.cancel()
     return talks, progress, time.monotonic() - started
 

@@ -154,7 +154,8 @@ class Engine:
         if content is None:
             self._telemetry.headers_only()
             return InferenceRequest(head.path, caller), None, None
-        return (content.request, content, None) if turn is None else (content.request, turn.body, turn)
+        body_sent = content if turn is None else turn.body
+        return body_sent.request, body_sent, turn
 
     async def _open_turn(
         self, head: RequestHead, caller: Caller, content: InferenceBody | None, *, can_relay: bool
@@ -162,9 +163,9 @@ class Engine:
         """The turn of a session that the request asks for, None for a request without one."""
         if not any(name in head.headers for name in SESSION_HEADERS):
             return None
-        if not self.config.server.sessions.enabled:
-            return Rejection(Reason.SESSIONS_DISABLED, "Sessions are not enabled on this router.")
         wish = read_session(head.headers, head.path)
+        if wish is not None and not self.config.server.sessions.enabled:
+            return Rejection(Reason.SESSIONS_DISABLED, "Sessions are not enabled on this router.")
         if wish is None or isinstance(wish, Rejection):
             return wish
         if content is None or not can_relay:
@@ -266,9 +267,9 @@ class Engine:
 
     async def follow(self, decision_id: str, ask: AskFollow) -> Followed:
         """What becomes of a piece of a session's answer."""
-        exchange = self.exchanges.get(decision_id)
+        exchange = self.exchanges.find(decision_id)
         if exchange is None or exchange.turn is None:
-            return Followed(done=True)
+            raise LookupError(f"the exchange {decision_id} is gone before its answer was")
         followed = await self._sessions.follow(exchange.turn, ask.data, end=ask.end, events=ask.events)
         if exchange.turn.has_token:
             self._attempts.first_token(exchange.attempt)

@@ -78,6 +78,10 @@ class OpenExchanges:
         """The open exchange of a decision, None when it has ended."""
         return self._open.get(decision_id)
 
+    def find(self, decision_id: str) -> OpenExchange | None:
+        """The same, also of one that was given up."""
+        return self._open.get(decision_id) or self._given_up.get(decision_id)
+
     def end(self, decision_id: str) -> OpenExchange | None:
         """Takes it out. Returns None when that has happened before: nothing is settled twice."""
         exchange = self._open.pop(decision_id, None)

@@ -193,7 +193,8 @@ class Relay:
         if whole.more is None and 200 <= status < 300:
             followed = await self._follow(whole.body, end=True, events=False)
             if followed.status is not None and followed.data is not None:
-                yield relay_head(followed.status, (("content-type", "application/json"),), self._exchange)
+                told = (("content-type", "application/json"), *followed.headers)
+                yield relay_head(followed.status, told, self._exchange)
                 yield RelayBody(followed.data, end=True)
                 return
         yield relay_head(status, whole.answer.headers, self._exchange)

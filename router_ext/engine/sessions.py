@@ -13,11 +13,11 @@ from router_ext.model.outcome import Usage
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import VISION
 from router_ext.model.session import Session
-from router_ext.payload.envelope import read_envelope
+from router_ext.payload.envelope import Envelope
 from router_ext.payload.inference import InferenceBody
 from router_ext.payload.session_request import ContinueSession, SessionWish
 from router_ext.payload.tokens import TokenRatio
-from router_ext.payload.transcript import fresh_messages, hydrated, read_messages
+from router_ext.payload.transcript import fresh_messages, hydrated_envelope, read_messages
 from router_ext.payload.vision import holds_image
 from router_ext.ports import Clock, SessionStore, SessionStoreError, Telemetry
 from router_ext.stream.effects import Followed, HeaderEdits
@@ -30,6 +30,9 @@ STORE_AWAY: Final = Rejection(
 )
 _UNKNOWN: Final = Rejection(Reason.SESSION_NOT_FOUND, "There is no such session.")
 _UNSAVED: Final = orjson.dumps(STORE_AWAY.body())
+_UNSAVED_ANSWER: Final = Followed(
+    _UNSAVED, STORE_AWAY.status, (("retry-after", str(RETRY_AFTER_S)),), done=True, kept=False
+)
 _UNSAVED_EVENT: Final = b"data: " + _UNSAVED + b"\n\ndata: [DONE]\n\n"
 
 
@@ -64,7 +67,7 @@ class Sessions:
         fresh = fresh_messages(messages, session.messages)
         if isinstance(fresh, Rejection):
             return fresh
-        whole = _read_again(body, hydrated(body.envelope, session.messages, fresh), server)
+        whole = _with(body, hydrated_envelope(body.envelope, session.messages, fresh), server)
         if isinstance(whole, Rejection):
             return whole
         meta, size = session.meta, self._estimate(body, fresh.new)
@@ -87,11 +90,14 @@ class Sessions:
         if turn.settled or not (end or answer.complete):
             return Followed(data)
         message = answer.message()
-        turn.settled = True
         if message is None:
+            turn.settled = True
             self._telemetry.turn_not_saved("failed")
-        elif not await self._keep(turn, message, answer.usage):
-            return Followed(_UNSAVED_EVENT) if events else Followed(_UNSAVED, STORE_AWAY.status, done=True)
+            return Followed(data, done=True, kept=False)
+        acknowledged = await self._keep(turn, message, answer.usage)
+        turn.settled = True
+        if not acknowledged:
+            return Followed(_UNSAVED_EVENT) if events else _UNSAVED_ANSWER
         return Followed(data, done=True)
 
     async def _keep(self, turn: OpenTurn, message: bytes, usage: Usage | None) -> bool:
@@ -140,13 +146,12 @@ def _new_id() -> str:
     return f"sess_{uuid.uuid4()}"
 
 
-def _read_again(body: InferenceBody, raw: bytes, server: Server) -> InferenceBody | Rejection:
-    if len(raw) > server.max_body_bytes:
-        message = f"The session and the new messages are larger than {server.max_body_bytes} bytes."
-        return Rejection(Reason.BODY_TOO_LARGE, message)
-    envelope = read_envelope(raw)
+def _with(body: InferenceBody, envelope: Envelope | Rejection, server: Server) -> InferenceBody | Rejection:
     if isinstance(envelope, Rejection):
         return envelope
+    if len(envelope.raw) > server.max_body_bytes:
+        message = f"The session and the new messages are larger than {server.max_body_bytes} bytes."
+        return Rejection(Reason.BODY_TOO_LARGE, message)
     # The stored messages may hold an image that the new ones do not.
     request = replace(body.request, content_type=VISION) if holds_image(envelope) else body.request
     return replace(body, request=request, envelope=envelope, hydrated=True)

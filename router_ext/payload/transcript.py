@@ -15,7 +15,7 @@ import orjson
 from msgspec import Struct
 
 from router_ext.model.rejection import Reason, Rejection
-from router_ext.payload.envelope import Envelope
+from router_ext.payload.envelope import Envelope, Span, read_envelope
 from router_ext.payload.prompt_turn import NotSerialisableError, canonical
 from router_ext.payload.splice import Edit, spliced
 
@@ -97,6 +97,28 @@ def hydrated(envelope: Envelope, stored: Sequence[bytes], fresh: Fresh) -> bytes
     span = envelope.spans["messages"]
     whole = b",".join((*fresh.instructions, *stored, *fresh.new))
     return spliced(envelope.raw, [Edit(span.start, span.end, b"[" + whole + b"]")])
+
+
+def hydrated_envelope(envelope: Envelope, stored: Sequence[bytes], fresh: Fresh) -> Envelope | Rejection:
+    """The envelope of the ``hydrated`` body, without reading again what was read before: only the messages are decoded.
+
+    Refuses what ``read_envelope`` refuses.
+    """
+    raw = hydrated(envelope, stored, fresh)
+    span = envelope.spans["messages"]
+    grown = len(raw) - len(envelope.raw)
+    array = raw[span.start : span.end + grown]
+    try:
+        messages = orjson.loads(array)
+    except orjson.JSONDecodeError:
+        # Lone surrogates, which only the whole reader knows how to take.
+        return read_envelope(raw)
+    spans = {
+        name: Span(place.start + grown, place.end + grown) if place.start >= span.end else place
+        for name, place in envelope.spans.items()
+    }
+    spans["messages"] = Span(span.start, span.end + grown)
+    return Envelope(raw, {**envelope.fields, "messages": messages}, spans)
 
 
 def _invalid(message: str) -> Rejection:

@@ -5,6 +5,7 @@ what others saw before a router came, or while the server was away, it learns by
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -23,11 +24,13 @@ from router_ext.shared import wire
 MAX_WAITING: Final = 1024
 """Events that wait to be sent; the oldest make room. One takes about 3 KB when its prompt is long."""
 
-BATCH: Final = 64
-"""Events sent in one round trip."""
+REST_S: Final = 0.02
+"""Least time between two messages: what comes meanwhile shares the next one. A message costs its sender about 0.7 ms of
+CPU, one more event in it 10 to 20 µs.
+"""
 
 HEARTBEAT_S: Final = 1.0
-"""Without an event for so long a router sends a message that it expects to get back: the way is open both ways."""
+"""Without an event for so long a router sends a message without one: it expects all of its messages to come back."""
 
 SILENCE_S: Final = 4.0
 """A subscription that brings nothing for so long, not even the own messages, is dead."""
@@ -37,7 +40,7 @@ MAX_DELAY_S: Final = 2.0
 """Rests before a new connection: doubled with each failure in a row, for ever."""
 
 UNREADABLE: Final = "unreadable"
-"""The kind of a message that is none."""
+"""The kind of what is no message, or no event of one."""
 
 _AWAY: Final = (RedisError, OSError, TimeoutError)
 
@@ -100,29 +103,25 @@ class RedisBus:
 
     async def _send(self, client: Redis) -> None:
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), HEARTBEAT_S)
-            except TimeoutError:
-                await self._send_messages(client, [wire.encode(self._sender, None)])
             self._wake.clear()
+            await self._send_message(client)
             while self._waiting:
-                await self._send_batch(client)
+                await self._send_message(client)
+            await asyncio.sleep(REST_S)
 
-    async def _send_batch(self, client: Redis) -> None:
-        events = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+    async def _send_message(self, client: Redis) -> None:
+        """Sends the oldest events, none when none waits."""
+        events = [self._waiting.popleft() for _ in range(min(wire.MAX_EVENTS, len(self._waiting)))]
         try:
-            await self._send_messages(client, [wire.encode(self._sender, event) for event in events])
+            async with asyncio.timeout(self._timeout_s):
+                await client.publish(self.channel, wire.encode(self._sender, events))
         except _AWAY:
             self._give_up(len(events))
             raise
         for event in events:
             self._telemetry.shared_published(wire.kind(event))
-
-    async def _send_messages(self, client: Redis, messages: list[bytes]) -> None:
-        async with asyncio.timeout(self._timeout_s), client.pipeline(transaction=False) as pipeline:
-            for message in messages:
-                pipeline.publish(self.channel, message)
-            await pipeline.execute()
 
     async def _receive(self, subscription: PubSub, apply: Callable[[SharedEvent], None]) -> None:
         while True:
@@ -137,9 +136,11 @@ class RedisBus:
         message = wire.decode(data)
         if message is None:
             self._telemetry.shared_received(UNREADABLE)
-        elif message.sender != self._sender and message.event is not None:
-            self._telemetry.shared_received(wire.kind(message.event))
-            apply(message.event)
+        elif message.sender != self._sender:
+            for event in map(wire.decode_event, message.events):
+                self._telemetry.shared_received(UNREADABLE if event is None else wire.kind(event))
+                if event is not None:
+                    apply(event)
 
     def _give_up(self, count: int) -> None:
         if count:

@@ -86,12 +86,15 @@ class Followed(Struct, frozen=True):
     """What becomes of a piece of an answer that is followed.
 
     ``data`` replaces it (None: it goes on as it is). ``status`` (a held answer only) makes it an error of the router's
-    with a JSON body. ``done``: nothing more needs to be seen.
+    with a JSON body and these ``headers``. ``done``: nothing more needs to be seen. ``kept`` is false for an answer
+    after which the session is not there, or not further than before: a held one says nothing of it.
     """
 
     data: bytes | None = None
     status: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
     done: bool = False
+    kept: bool = True
 
 
 class HeadersReply(Struct, frozen=True):

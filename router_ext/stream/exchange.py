@@ -163,8 +163,8 @@ class Exchange:
         if self._phase is Phase.DECIDING:
             return self.plan(Forward())
         if self._phase is Phase.FOLLOW:
-            lost = Followed(b"data: " + NOT_KEPT + b"\n\ndata: [DONE]\n\n") if self._events else Followed(NOT_KEPT, 500)
-            return [*self.followed(lost), Leave()]
+            event = Followed(b"data: " + NOT_KEPT + b"\n\ndata: [DONE]\n\n")
+            return [*self.followed(event if self._events else Followed(NOT_KEPT, 500, kept=False)), Leave()]
         return self.end_relay() if self._phase is Phase.RELAY else []
 
     # Request side
@@ -314,18 +314,18 @@ class Exchange:
 
     def followed(self, followed: Followed) -> list[Effect]:
         """The effects of the engine's answer to an ``AskFollow``."""
-        edits = NO_EDITS if followed.data is None or not self._holds else self._edits_of(followed, followed.data)
-        reply = BodyReply(Side.RESPONSE, edits, followed.data)
+        reply = BodyReply(Side.RESPONSE, self._edits_of(followed) if self._holds else NO_EDITS, followed.data)
         return [reply, Leave()] if followed.done else [reply]
 
-    def _edits_of(self, followed: Followed, data: bytes) -> HeaderEdits:
-        """What the headers of a held answer say of another body. An error tells nothing of what was not kept."""
-        length = ("content-length", str(len(data)))
-        if followed.status is None:
-            return HeaderEdits((length,), ("content-encoding",))
-        told = (":status", str(followed.status)), ("content-type", "application/json"), length
-        untold = (name for name, _ in self._forward.follow_edits.set)
-        return HeaderEdits(told, ("content-encoding", *untold))
+    def _edits_of(self, followed: Followed) -> HeaderEdits:
+        """What the headers of a held answer say of another body, and no more of a session that was not kept."""
+        told = followed.headers
+        removed = () if followed.kept else tuple(name for name, _ in self._forward.follow_edits.set)
+        if followed.status is not None:
+            told = ((":status", str(followed.status)), ("content-type", "application/json"), *told)
+        if followed.data is not None:
+            told, removed = (*told, ("content-length", str(len(followed.data)))), ("content-encoding", *removed)
+        return HeaderEdits(told, removed)
 
     def _leave(self) -> list[Effect]:
         """A backend may answer before the request has ended: in full-duplex the rest still goes through here."""

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -150,14 +150,25 @@ class Stack:
             return answer.headers.as_bytes().lower() if headers_only else bytes(answer.read())
 
 
+NO_PORTS: Mapping[str, int] = {}
+
 _PORT_FIELDS = ("ingress", "egress", "admin", "envoy_admin", "processor")
 
 
 @contextmanager
-def stack(rest: str, sims: dict[str, Sequence[str]], *, processor: str = "", server_extra: str = "") -> Iterator[Stack]:
-    """A whole stack that routes. ``sims`` gives the arguments of each simulated backend."""
+def stack(
+    rest: str,
+    sims: dict[str, Sequence[str]],
+    *,
+    processor: str = "",
+    server_extra: str = "",
+    sim_ports: Mapping[str, int] = NO_PORTS,
+) -> Iterator[Stack]:
+    """A whole stack that routes. ``sims`` gives the arguments of each simulated backend; ``sim_ports`` are the ports of
+    those that another stack runs.
+    """
     with short_directory() as folder:
-        running = Stack(folder, processor)
+        running = Stack(folder, processor, sim_ports=dict(sim_ports))
         try:
             for name, arguments in sims.items():
                 running.start_sim(name, *arguments)

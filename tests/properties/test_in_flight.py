@@ -8,8 +8,10 @@ from router_ext.engine.attempts import AttemptEnd, Attempts
 from router_ext.engine.caches import Caches
 from router_ext.engine.exchanges import OpenExchange, OpenExchanges
 from router_ext.engine.pool import Pool, Slot
+from router_ext.engine.replication import Replication
 from router_ext.model.backend import Endpoint
 from router_ext.model.decision import Decision
+from router_ext.ports import ALONE
 from tests.fakes.clock import FakeClock
 from tests.fakes.domain import backend, request
 from tests.fakes.telemetry import RecordingTelemetry
@@ -23,7 +25,9 @@ class InFlight(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pool, self.exchanges = Pool(), OpenExchanges()
-        self.attempts = Attempts(self.pool, Caches(), RecordingTelemetry(), FakeClock(), lambda: None)
+        caches, telemetry, clock = Caches(), RecordingTelemetry(), FakeClock()
+        replication = Replication(self.pool, caches, telemetry, clock, ALONE)
+        self.attempts = Attempts(self.pool, caches, replication, telemetry, clock, released=lambda: None)
         self.open: dict[str, Slot] = {}
         self.ended: list[str] = []
         self.slots: list[Slot] = []

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import orjson
@@ -39,7 +39,8 @@ from tests.fakes.session_turns import (
 from tests.fakes.valkey_server import ValkeyServer, valkey_server
 
 LIMITS = StoreLimits(ttl_s=600.0, max_sessions=100, max_bytes=1 << 30)
-ERROR = b'data: {"error":{"message":"overloaded"}}\n\n'
+ERROR = b'\n\ndata: {"error":{"message":"overloaded"}}\n\n'
+"""The end of a line that may have begun, and an error."""
 OWNER = owner_of({}, "")
 
 pieces_of = st.lists(st.integers(0, 1000), max_size=4)
@@ -49,7 +50,7 @@ pieces_of = st.lists(st.integers(0, 1000), max_size=4)
 class OpenTurn:
     """A turn that has not ended. ``session_id`` is "" for one that creates; ``left`` is what its backend has to say."""
 
-    asked: Asked
+    asked: Asked = field(repr=False)
     messages: tuple[bytes, bytes]
     session_id: str
     ending: bool
@@ -128,9 +129,12 @@ class Turns(RuleBasedStateMachine):
             turn.asked.answer_head(400, JSON)
         else:
             self._head(turn)
+            finished = b'"stop"' in turn.asked.body
             turn.asked.piece(ERROR if how == "error" else b"", end=how != "error")
+            if finished and how != "error":
+                return self._answered(turn)  # Nothing but the last event was missing.
             turn.asked.piece(b"data: [DONE]\n\n" if turn.stream and how == "error" else b"", end=True)
-        self._ended(turn, "failed")
+        return self._ended(turn, "failed")
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())

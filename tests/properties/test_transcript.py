@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router_ext.payload.answer_message import StreamedMessage, plain_message
+from router_ext.payload.envelope import Envelope
+from router_ext.payload.transcript import hydrated_envelope
 from router_ext.stream.sse import SseReader
 from tests.fakes.chat_answers import chunk, completion
-from tests.fakes.transcripts import elements, fresh, sent, texts
+from tests.fakes.transcripts import elements, envelope, fresh, sent, texts
 from tests.properties.test_envelope import OBJECTS, TEXTS, VALUES, written
 
 LAST = {"role": "user", "content": "the last message, as no other one is"}
@@ -68,6 +70,20 @@ def test_a_hydrated_body_is_the_stored_conversation_with_the_turn_around_it(
     repeated = asked[: len(asked) - len(new)]
     assert new == asked[len(repeated) :]
     assert _meaning(repeated) in ([], _meaning(_conversation(stored)))
+
+
+@given(written(BODIES), STORED)
+def test_the_envelope_of_a_hydrated_body_is_that_of_its_bytes(
+    case: tuple[dict[str, Any], bytes], stored: list[Any]
+) -> None:
+    """Fields and places are those that reading the whole body again would find."""
+    _, raw = case
+    before = envelope(raw)
+    turn = fresh(elements(raw), texts(*stored))
+    after = hydrated_envelope(before, texts(*stored), turn)
+    assert isinstance(after, Envelope)
+    again = envelope(after.raw)
+    assert (after.raw, after.fields, after.spans) == (again.raw, again.fields, again.spans)
 
 
 @given(STORED, INSTRUCTIONS, TURNS, OBJECTS, st.data())

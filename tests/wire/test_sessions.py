@@ -202,6 +202,7 @@ def test_a_plain_answer_that_cannot_be_kept_becomes_a_503(stand: Stand, modes: P
             ":status": "503",
             "content-type": "application/json",
             "content-length": str(len(UNSAVED)),
+            "retry-after": "2",
             "x-own": "1",
             "x-kronaxis-backend": "alpha",
             "x-kronaxis-rule": "default",

@@ -4,7 +4,7 @@ import pytest
 
 from router_ext.config.sections import Server, SharedStateKind, StoreKind
 from router_ext.model.secret import Secret
-from tests.unit.config.samples import config, refused, with_server
+from tests.unit.config.samples import config, loaded, refused, with_server
 
 URL = "server.sessions.redis_url"
 
@@ -46,6 +46,12 @@ def test_a_url_that_both_need_is_one_problem() -> None:
     assert refused(with_server("shared_state: redis, sessions: {store: redis}")) == {
         URL: "is required where store is redis"
     }
+
+
+def test_conversations_that_stay_here_do_not_go_there_in_clear_text() -> None:
+    """The warning about that is for a store in Redis."""
+    sessions = "sessions: {enabled: true, redis_url: 'redis://elsewhere'}"
+    assert loaded(with_server(f"shared_state: redis, {sessions}")).warnings == ()
 
 
 def test_a_url_without_use_is_refused() -> None:

@@ -156,6 +156,7 @@ def test_a_plain_answer_that_cannot_be_kept_becomes_a_503(wish: int) -> None:
     assert asked.headers == {
         "content-type": JSON,
         "content-length": str(len(UNSAVED)),
+        "retry-after": "2",
         "x-kronaxis-backend": "a",
         "x-kronaxis-rule": "default",
     }

@@ -37,7 +37,7 @@ from tests.fakes.session_turns import (
     user,
     with_sessions,
 )
-from tests.unit.engine.relays import BROKEN, ERROR, Acting, begun, failing, relayed, settled, silent, trio
+from tests.unit.engine.relays import BROKEN, ERROR, Acting, begun, failing, give_up, relayed, settled, silent, trio
 
 STORED = (user("hi"), assistant("Hello."))
 MORE = body_of(*STORED, user("more"))
@@ -259,6 +259,17 @@ async def test_a_client_that_leaves_while_its_turn_is_written_is_cancelled_clean
     settled(run, decision_id, status=200, flags=("DC",))
     assert messages_of(run, session_id) == STORED
     assert run.telemetry.store_calls[-1][::2] == ("append", False)
+
+
+def test_a_stream_whose_exchange_was_given_up_is_still_kept() -> None:
+    """Entries of other exchanges were lost, and the oldest that is open goes for them: this one still runs."""
+    run = rig()
+    asked = begin(run, said("hi", stream=True), CREATE)
+    asked.answer_head()
+    give_up(run)
+    for piece in events("Hello."):
+        asked.piece(piece)
+    assert asked.body.endswith(UNSAVED_EVENT) or messages_of(run, asked.session_id) == STORED
 
 
 # Caches, times and configurations

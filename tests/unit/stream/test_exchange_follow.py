@@ -13,7 +13,7 @@ from router_ext.stream.effects import (
     Leave,
     Side,
 )
-from router_ext.stream.events import RequestBody, RequestHeaders, ResponseBody, ResponseHeaders
+from router_ext.stream.events import BodyMode, Modes, RequestBody, RequestHeaders, ResponseBody, ResponseHeaders
 from router_ext.stream.exchange import NOT_KEPT, Exchange
 from tests.fakes.domain import head
 
@@ -24,10 +24,10 @@ BOTH = HeaderEdits((*TOLD.set, *KEPT.set))
 FOLLOW = Forward(response_edits=TOLD, streaming=True, follow=True, follow_edits=KEPT)
 
 
-def _sent() -> Exchange:
+def _sent(response: BodyMode = BodyMode.STREAMED) -> Exchange:
     """An exchange whose request is with its backend."""
     exchange = Exchange(lambda _: True, 100)
-    exchange.receive(RequestHeaders(head(), end=False))
+    exchange.receive(RequestHeaders(head(), end=False, modes=Modes(response=response)))
     (ask,) = exchange.receive(RequestBody(b"{}", end=True))
     assert isinstance(ask, Ask)
     exchange.plan(FOLLOW)
@@ -65,9 +65,37 @@ def test_a_held_answer_can_become_an_error() -> None:
     exchange = _sent()
     exchange.receive(ResponseHeaders(200, "application/json", end=False))
     exchange.receive(ResponseBody(b"{}", end=True))
-    told = ((":status", "503"), ("content-type", "application/json"), ("content-length", "5"))
+    told = ((":status", "503"), ("content-type", "application/json"), ("retry-after", "2"), ("content-length", "5"))
     edits = HeaderEdits(told, ("content-encoding", "x-kronaxis-session-id"))
-    assert exchange.followed(Followed(b"error", 503, done=True)) == [BodyReply(RESPONSE, edits, b"error"), Leave()]
+    followed = Followed(b"error", 503, (("retry-after", "2"),), done=True, kept=False)
+    assert exchange.followed(followed) == [BodyReply(RESPONSE, edits, b"error"), Leave()]
+
+
+def test_a_held_answer_that_was_not_kept_says_nothing_of_the_session() -> None:
+    """It goes on as it is otherwise."""
+    exchange = _sent()
+    exchange.receive(ResponseHeaders(200, "application/json", end=False))
+    exchange.receive(ResponseBody(b"{}", end=True))
+    edits = HeaderEdits((), ("x-kronaxis-session-id",))
+    assert exchange.followed(Followed(done=True, kept=False)) == [BodyReply(RESPONSE, edits), Leave()]
+
+
+@pytest.mark.parametrize("mode", [BodyMode.NONE, BodyMode.BUFFERED, BodyMode.BUFFERED_PARTIAL])
+def test_an_event_stream_that_is_not_shown_piece_by_piece_is_held(mode: BodyMode) -> None:
+    """Its end would go on unseen; a body that takes its place has a length of its own."""
+    exchange = _sent(mode)
+    reply = HeadersReply(RESPONSE, BOTH, holds=True)
+    assert exchange.receive(ResponseHeaders(200, "text/event-stream", end=False)) == [reply]
+    assert exchange.receive(ResponseBody(b"all", end=True)) == [AskFollow(b"all", end=True, events=True)]
+    edits = HeaderEdits((("content-length", "5"),), ("content-encoding",))
+    assert exchange.followed(Followed(b"error", done=True)) == [BodyReply(RESPONSE, edits, b"error"), Leave()]
+
+
+def test_a_held_body_is_whole_also_where_trailers_follow() -> None:
+    """Envoy marks no end of the body then."""
+    exchange = _sent()
+    exchange.receive(ResponseHeaders(200, "application/json", end=False))
+    assert exchange.receive(ResponseBody(b"{}", end=False)) == [AskFollow(b"{}", end=True, events=False)]
 
 
 @pytest.mark.parametrize(("status", "end"), [(199, False), (300, False), (404, False), (200, True)])
