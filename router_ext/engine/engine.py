@@ -118,16 +118,16 @@ class Engine:
 
     # Deciding
 
-    async def plan(self, head: RequestHead, body: bytes | None, *, can_relay: bool = True) -> Plan:
-        """What to do with a request. ``body`` is None when Envoy does not show it before the decision; ``can_relay``
-        says whether its answer can be replaced.
-        """
+    async def plan(
+        self, head: RequestHead, body: bytes | None, *, can_relay: bool = True, can_follow: bool = True
+    ) -> Plan:
+        """What to do with a request. The arguments are those of ``Ask``."""
         if not wants_body(head):
             return self._plan_other(head)
         caller = read_caller(head)
         if isinstance(caller, Rejection):
             return self._refuse(Caller(), caller)
-        read = await self._read(head, caller, body, can_relay=can_relay)
+        read = await self._read(head, caller, body, can_follow=can_follow)
         if isinstance(read, Rejection):
             return self._refuse(caller, read)
         request, content, turn = read
@@ -142,13 +142,13 @@ class Engine:
         return self._commit(KeptRequest(head, content, chain), choice, turn, can_relay=can_relay)
 
     async def _read(
-        self, head: RequestHead, caller: Caller, body: bytes | None, *, can_relay: bool
+        self, head: RequestHead, caller: Caller, body: bytes | None, *, can_follow: bool
     ) -> tuple[InferenceRequest, InferenceBody | None, OpenTurn | None] | Rejection:
         """What the request says, and the turn of a session if it asks for one; the content is then hydrated."""
         content = None if body is None else self._now.read(head, caller, body)
         if isinstance(content, Rejection):
             return content
-        turn = await self._open_turn(head, caller, content, can_relay=can_relay)
+        turn = await self._open_turn(head, caller, content, can_follow=can_follow)
         if isinstance(turn, Rejection):
             return turn
         if content is None:
@@ -158,7 +158,7 @@ class Engine:
         return body_sent.request, body_sent, turn
 
     async def _open_turn(
-        self, head: RequestHead, caller: Caller, content: InferenceBody | None, *, can_relay: bool
+        self, head: RequestHead, caller: Caller, content: InferenceBody | None, *, can_follow: bool
     ) -> OpenTurn | Rejection | None:
         """The turn of a session that the request asks for, None for a request without one."""
         if not any(name in head.headers for name in SESSION_HEADERS):
@@ -168,7 +168,7 @@ class Engine:
             return Rejection(Reason.SESSIONS_DISABLED, "Sessions are not enabled on this router.")
         if wish is None or isinstance(wish, Rejection):
             return wish
-        if content is None or not can_relay:
+        if content is None or not can_follow:
             return Rejection(Reason.SESSIONS_UNSUPPORTED, "Sessions need Envoy's body modes as they are generated.")
         return await self._sessions.open(wish, owner_of(head.headers, caller.service), content, self.config.server)
 

@@ -105,7 +105,7 @@ class _Stream:
         return self._exchange.end_relay()
 
     async def _ask(self, ask: Ask) -> list[Effect]:
-        plan = await self._engine.plan(ask.head, ask.body, can_relay=ask.can_relay)
+        plan = await self._engine.plan(ask.head, ask.body, can_relay=ask.can_relay, can_follow=ask.can_follow)
         if isinstance(plan, Forward):
             self._decision_id = plan.metadata.get("id", "")
         return self._exchange.plan(plan)

@@ -151,12 +151,14 @@ class ImmediateReply(Struct, frozen=True):
 
 class Ask(Struct, frozen=True):
     """Wants the engine's plan. ``body`` is None when the mode does not show it, so that headers must do.
-    ``can_relay`` is false where the body modes leave no way to send another answer than the upstream's.
+    ``can_relay`` is false where the body modes leave no way to send another answer than the upstream's, ``can_follow``
+    where they leave none to hold its pieces back.
     """
 
     head: RequestHead
     body: bytes | None
     can_relay: bool = True
+    can_follow: bool = True
 
 
 class AskRelay(Struct, frozen=True):

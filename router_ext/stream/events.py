@@ -35,6 +35,11 @@ class Modes(Struct, frozen=True):
         """
         return self.request is not BodyMode.FULL_DUPLEX and not self.body_before_headers
 
+    @property
+    def can_follow(self) -> bool:
+        """True when each piece of an answer can be seen, and held back, before it goes on."""
+        return self.can_relay and self.response is not BodyMode.FULL_DUPLEX
+
 
 def is_failing(status: int) -> bool:
     """True for an answer that another backend may better: a server error, Envoy's own included, or 429."""

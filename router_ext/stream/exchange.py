@@ -223,7 +223,7 @@ class Exchange:
     def _ask(self, held: _Held, body: bytes | None) -> list[Effect]:
         assert self._head is not None
         self._phase, self._held = Phase.DECIDING, held
-        return [Ask(self._head, body, self._modes.can_relay)]
+        return [Ask(self._head, body, self._modes.can_relay, self._modes.can_follow)]
 
     def _release_headers(self, plan: Forward) -> list[Effect]:
         reply = HeadersReply(Side.REQUEST, plan.edits, reroute=bool(plan.edits), metadata=plan.metadata)

@@ -114,7 +114,9 @@ class ExchangeRun:
         return [*replies, *self._machine.end_relay()]
 
     def _answer(self, ask: Ask) -> Plan:
-        plan = self._rig.wait(self._rig.engine.plan(ask.head, ask.body, can_relay=ask.can_relay))
+        plan = self._rig.wait(
+            self._rig.engine.plan(ask.head, ask.body, can_relay=ask.can_relay, can_follow=ask.can_follow)
+        )
         if isinstance(plan, Forward):
             self.decision_id = plan.metadata["id"]
         return plan

@@ -25,7 +25,9 @@ class BrokenEngine(Engine):
     cannot be sent.
     """
 
-    async def plan(self, head: RequestHead, body: bytes | None, *, can_relay: bool = True) -> Plan:
+    async def plan(
+        self, head: RequestHead, body: bytes | None, *, can_relay: bool = True, can_follow: bool = True
+    ) -> Plan:
         """Fails."""
         if "x-bad-edit" in head.headers:
             return Forward(HeaderEdits((("x-name", "\N{SNOWMAN}"),)), metadata={"id": "no-latin"})

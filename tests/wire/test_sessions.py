@@ -31,16 +31,15 @@ from tests.fakes.wire_access_log import entry_of, send_access_log
 from tests.fakes.wire_http import Client, Outcome, Request, Response, Upstream
 from tests.fakes.wire_messages import ProcessingModes
 from tests.fakes.wire_stand import CONFIG, Stand, unix_stand
-from tests.wire.modes import ALL_MODES, BUFFERED, DUPLEX, PARTIAL, PRODUCT, can_relay, shows_body
+from tests.wire.modes import ALL_MODES, DUPLEX, PRODUCT, can_relay, shows_body
 
 SESSIONS: Final = replace(CONFIG, server=Server(sessions=Sessions(enabled=True)))
 SSE: Final = (("content-type", "text/event-stream"),)
 STREAM: Final = b"".join(events("Hel", "lo."))
 STORED: Final = (user("hi"), assistant("Hello."))
 TOLD: Final = ("x-kronaxis-session-id", "x-kronaxis-session-tokens")
-RELAYING: Final = [modes for modes in ALL_MODES if can_relay(modes) and shows_body(modes)]
 FOLLOWING: Final = [
-    modes for modes in RELAYING if modes.request in (BUFFERED, PARTIAL) and modes.response is not DUPLEX
+    modes for modes in ALL_MODES if can_relay(modes) and shows_body(modes) and modes.response is not DUPLEX
 ]
 
 
@@ -239,7 +238,7 @@ def test_an_error_creates_nothing_and_tells_of_no_session(stand: Stand, status: 
     assert stand.kept.unsaved_turns == ["failed"]
 
 
-@pytest.mark.parametrize("modes", RELAYING, ids=str)
+@pytest.mark.parametrize("modes", FOLLOWING, ids=str)
 @pytest.mark.parametrize(
     "response", [Response((b"busy",), 503), Response(status=503, headers=())], ids=["body", "head"]
 )
@@ -335,7 +334,7 @@ def test_a_fault_never_acknowledges_a_stream(stand: Stand, modes: ProcessingMode
     assert [str(error) for _, error in stand.kept.faults] == ["no follow"]
 
 
-@pytest.mark.parametrize("modes", [modes for modes in ALL_MODES if modes not in RELAYING], ids=str)
+@pytest.mark.parametrize("modes", [modes for modes in ALL_MODES if modes not in FOLLOWING], ids=str)
 def test_modes_in_which_no_answer_can_be_held_have_no_sessions(stand: Stand, modes: ProcessingModes) -> None:
     """400 before any backend is asked."""
     outcome = ask(stand, said("hi"), CREATE, Response((b"{}",)), modes)

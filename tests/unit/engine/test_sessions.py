@@ -289,11 +289,11 @@ def test_a_session_is_for_chat_completions_only() -> None:
 async def test_where_no_answer_can_be_held_there_are_no_sessions() -> None:
     """Nor where the body is not shown; without session headers such requests are served."""
     run = rig()
-    for body, can_relay in ((said("hi"), False), (None, True)):
-        plan = await run.engine.plan(head(headers=CREATE), body, can_relay=can_relay)
+    for body, can_follow in ((said("hi"), False), (None, True)):
+        plan = await run.engine.plan(head(headers=CREATE), body, can_follow=can_follow)
         assert isinstance(plan, Answer)
         assert (plan.status, b'"code":"sessions_unsupported"' in plan.body) == (400, True)
-        assert isinstance(await run.engine.plan(head(), body, can_relay=can_relay), Forward)
+        assert isinstance(await run.engine.plan(head(), body, can_follow=can_follow), Forward)
     assert run.telemetry.store_calls == []
 
 

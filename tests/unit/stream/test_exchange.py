@@ -82,8 +82,8 @@ def _replay(run: Run, plan: Plan, wants_body: bool = True, limit: int = 100) -> 
 ASK = Ask(HEAD, b"{}")
 BLIND = Ask(HEAD, None)
 EMPTY = Ask(HEAD, b"")
-FINAL = Ask(HEAD, b"{}", can_relay=False)
-EMPTY_FINAL = Ask(HEAD, b"", can_relay=False)
+FINAL = Ask(HEAD, b"{}", can_relay=False, can_follow=False)
+EMPTY_FINAL = Ask(HEAD, b"", can_relay=False, can_follow=False)
 BODY = RequestBody(b"{}", True)
 
 REQUESTS: dict[str, tuple[Run, Plan]] = {
@@ -223,7 +223,7 @@ def test_a_body_over_the_limit_is_asked_about_at_once(modes: Modes) -> None:
     exchange = Exchange(lambda _: True, 4)
     assert exchange.receive(_start(modes)) == []
     assert exchange.receive(RequestBody(b"1234", False)) == []
-    assert exchange.receive(RequestBody(b"5", False)) == [Ask(HEAD, b"12345", can_relay=False)]
+    assert exchange.receive(RequestBody(b"5", False)) == [Ask(HEAD, b"12345", can_relay=False, can_follow=False)]
     assert exchange.plan(REFUSED) == [ImmediateReply(REFUSED), Leave()]
 
 
