@@ -170,7 +170,7 @@ class Engine:
             return wish
         if content is None or not can_follow:
             return Rejection(Reason.SESSIONS_UNSUPPORTED, "Sessions need Envoy's body modes as they are generated.")
-        return await self._sessions.open(wish, owner_of(head.headers, caller.service), content, self.config.server)
+        return await self._sessions.open(wish, owner_of(head.headers, caller.service), content, self._now)
 
     async def _choose_with_patience(self, request: InferenceRequest, chain: PromptChain | None) -> Choice | NoChoice:
         """Decides again after each request that ends, for a short while."""

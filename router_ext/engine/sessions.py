@@ -7,6 +7,7 @@ import orjson
 from msgspec.structs import replace
 
 from router_ext.config.sections import Server
+from router_ext.engine.configured import Configured
 from router_ext.engine.turns import OpenTurn
 from router_ext.model import headers
 from router_ext.model.outcome import Usage
@@ -45,34 +46,34 @@ class Sessions:
         self._clock = clock
         self._ratio = TokenRatio()
 
-    async def open(self, wish: SessionWish, owner: str, body: InferenceBody, server: Server) -> OpenTurn | Rejection:
+    async def open(self, wish: SessionWish, owner: str, body: InferenceBody, now: Configured) -> OpenTurn | Rejection:
         """The turn that a request asks for, with the body to send."""
         messages = read_messages(body.envelope)
         if isinstance(messages, Rejection):
             return messages
         if not isinstance(wish, ContinueSession):
             turn = OpenTurn(_new_id(), owner, body, messages, 0, self._estimate(body, messages), creates=True)
-            return _too_long(turn, server) or turn
+            return _too_long(turn, now.config.server) or turn
         try:
             session = await self._store.load(wish.session_id, owner, self._clock.wall())
         except SessionStoreError:
             return STORE_AWAY
         if session is None:
             return _UNKNOWN
-        return self._continued(wish, session, body, messages, server)
+        return self._continued(wish, session, body, messages, now)
 
     def _continued(
-        self, wish: ContinueSession, session: Session, body: InferenceBody, messages: tuple[bytes, ...], server: Server
+        self, wish: ContinueSession, session: Session, body: InferenceBody, messages: tuple[bytes, ...], now: Configured
     ) -> OpenTurn | Rejection:
         fresh = fresh_messages(messages, session.messages)
         if isinstance(fresh, Rejection):
             return fresh
-        whole = _with(body, hydrated_envelope(body.envelope, session.messages, fresh), server)
+        whole = _with(body, hydrated_envelope(body.envelope, session.messages, fresh), now)
         if isinstance(whole, Rejection):
             return whole
         meta, size = session.meta, self._estimate(body, fresh.new)
         turn = OpenTurn(meta.id, meta.owner, whole, fresh.new, meta.tokens, size, ends=wish.ends)
-        too_long = _too_long(turn, server)
+        too_long = _too_long(turn, now.config.server)
         if too_long is None:
             self._telemetry.session_hydrated(meta.tokens)
         return too_long or turn
@@ -146,14 +147,15 @@ def _new_id() -> str:
     return f"sess_{uuid.uuid4()}"
 
 
-def _with(body: InferenceBody, envelope: Envelope | Rejection, server: Server) -> InferenceBody | Rejection:
+def _with(body: InferenceBody, envelope: Envelope | Rejection, now: Configured) -> InferenceBody | Rejection:
     if isinstance(envelope, Rejection):
         return envelope
-    if len(envelope.raw) > server.max_body_bytes:
-        message = f"The session and the new messages are larger than {server.max_body_bytes} bytes."
+    if len(envelope.raw) > now.limits.max_bytes:
+        message = f"The session and the new messages are larger than {now.limits.max_bytes} bytes."
         return Rejection(Reason.BODY_TOO_LARGE, message)
     # The stored messages may hold an image that the new ones do not.
-    request = replace(body.request, content_type=VISION) if holds_image(envelope) else body.request
+    sees = now.limits.content_type and holds_image(envelope)
+    request = replace(body.request, content_type=VISION) if sees else body.request
     return replace(body, request=request, envelope=envelope, hydrated=True)
 
 

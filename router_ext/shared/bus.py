@@ -22,7 +22,7 @@ from router_ext.ports import Telemetry
 from router_ext.shared import wire
 
 MAX_WAITING: Final = 1024
-"""Events that wait to be sent; the oldest make room. One takes about 3 KB when its prompt is long."""
+"""Events that wait to be sent; the oldest make room. One takes up to 10 KB, when its prompt is long."""
 
 REST_S: Final = 0.02
 """Least time between two messages: what comes meanwhile shares the next one. A message costs its sender about 0.7 ms of

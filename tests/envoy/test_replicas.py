@@ -132,7 +132,8 @@ async def test_a_server_that_dies_costs_no_plain_request_and_comes_back(replicas
         assert {status for status, _, _ in plain} == {200}
         assert (await turn(running, "no store", CREATE))[0] == 503
         await asyncio.to_thread(await_metric, running, CONNECTED, 0)
-    assert replicas.one.metric("kronaxis_router_shared_state_dropped_total") > 0
+    dropped = "kronaxis_router_shared_state_dropped_total"
+    await asyncio.to_thread(wait_until, lambda: replicas.one.metric(dropped) > 0, "events to be dropped")
     await asyncio.to_thread(replicas.server.start)
     await asyncio.to_thread(replicas.await_connected)
     await test_a_session_goes_on_at_the_other_router_on_the_same_backend(replicas)
