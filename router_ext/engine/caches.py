@@ -12,7 +12,7 @@ from router_ext.model.outcome import Usage
 from router_ext.model.prefix import Prompt
 from router_ext.model.request import API_BY_PATH, InferenceRequest
 from router_ext.payload.envelope import Envelope
-from router_ext.payload.prompt import PromptChain, read_prompt
+from router_ext.payload.prompt import PromptChain, PromptStart, read_prompt
 from router_ext.routing.memory import Hold, PrefixMemory
 
 NOTHING: Final = Prompt()
@@ -63,11 +63,13 @@ class Caches:
         self._enabled, self._backends = pinning.enabled, wanted
         self._memory.resize(pinning.ttl_s, pinning.max_entries)
 
-    def read(self, request: InferenceRequest, envelope: Envelope) -> PromptChain | None:
-        """The prefix chain of a request; None while pinning is off."""
+    def read(
+        self, request: InferenceRequest, envelope: Envelope, start: PromptStart | None = None
+    ) -> PromptChain | None:
+        """The prefix chain of a request; None while pinning is off. ``start`` as in ``read_prompt``."""
         if not self._enabled:
             return None
-        return read_prompt(API_BY_PATH[request.path], request.model, envelope)
+        return read_prompt(API_BY_PATH[request.path], request.model, envelope, start)
 
     def affinity(self, chain: PromptChain, seed: int, now: float) -> Affinity:
         """What the backends are expected to hold of a prompt."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.answers import refusal
-from router_ext.engine.attempts import AttemptEnd, Attempts
+from router_ext.engine.attempts import Attempts
 from router_ext.engine.caches import Caches, Expected
 from router_ext.engine.caller import read_caller
 from router_ext.engine.configured import Configured
@@ -25,8 +25,9 @@ from router_ext.engine.relay import Relay, RelayTools
 from router_ext.engine.replication import Replication
 from router_ext.engine.session_calls import TimedStore
 from router_ext.engine.sessions import Sessions, edits_of
+from router_ext.engine.settling import end_of
 from router_ext.engine.turns import OpenTurn
-from router_ext.health.failures import CLIENT_LEFT, ROUTER_FAULT, failure_of, of_flags
+from router_ext.health.failures import CLIENT_LEFT
 from router_ext.health.load import QueueReading
 from router_ext.model.decision import Choice, Decision, NoChoice
 from router_ext.model.headers import SESSION_HEADERS
@@ -131,7 +132,11 @@ class Engine:
         if isinstance(read, Rejection):
             return self._refuse(caller, read)
         request, content, turn = read
-        chain = self.caches.read(request, content.envelope) if content is not None else None
+        chain = None
+        if content is not None:
+            chain = self.caches.read(request, content.envelope, None if turn is None else turn.start)
+        if chain is not None and turn is not None:
+            turn.chain_end = chain.start
         choice = self._decider.choose(request, chain)
         if isinstance(choice, NoChoice) and choice.full:
             choice = await self._choose_with_patience(request, chain)
@@ -305,7 +310,7 @@ class Engine:
         exchange = self._end(record.decision_id)
         if exchange is None:
             return
-        end = _end_of(exchange, record)
+        end = end_of(exchange, record)
         self._attempts.end(exchange.attempt, end)
         if exchange.turn is not None:
             self._sessions.ended(exchange.turn, client_left=end.failure == CLIENT_LEFT)
@@ -372,26 +377,6 @@ class Engine:
     def apply(self, event: SharedEvent) -> None:
         """What another router saw of a backend; it is not told again."""
         self._replicas.apply(event)
-
-
-def _end_of(exchange: OpenExchange, record: AccessRecord) -> AttemptEnd:
-    """How the last attempt of a request ended. What the router relayed it knows itself: Envoy's entry then tells of the
-    answer that was replaced, and of the client.
-    """
-    attempt, relayed = exchange.attempt, exchange.relayed
-    if relayed is None and exchange.relay_first:
-        # Envoy did not wait for the router: what it sent instead says nothing of the backend, which nobody asked.
-        relayed = AttemptEnd(0, ROUTER_FAULT)
-    if relayed is None:
-        ttft_s = attempt.streamed_ttft_s
-        if ttft_s is None and not attempt.decision.request.stream:
-            ttft_s = record.last_upstream_byte_s
-        return AttemptEnd(record.status, failure_of(record), ttft_s, record.usage)
-    # A relay that was not brought to its end was cut short by the client, or by a bug.
-    cut_short = relayed.failure == ROUTER_FAULT and of_flags(record.flags) == CLIENT_LEFT
-    failure = CLIENT_LEFT if cut_short else relayed.failure
-    ttft_s = relayed.ttft_s if attempt.first_token_at is None else attempt.streamed_ttft_s
-    return AttemptEnd(relayed.status, failure, ttft_s, relayed.usage)
 
 
 async def _nothing() -> AsyncGenerator[Relayed]:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from router_ext.config.sections import Server
 from router_ext.engine.configured import Configured
+from router_ext.engine.known_prompts import KnownPrompts
 from router_ext.engine.turns import OpenTurn
 from router_ext.model import headers
 from router_ext.model.outcome import Usage
@@ -45,6 +46,7 @@ class Sessions:
         self._telemetry = telemetry
         self._clock = clock
         self._ratio = TokenRatio()
+        self._known = KnownPrompts()
 
     async def open(self, wish: SessionWish, owner: str, body: InferenceBody, now: Configured) -> OpenTurn | Rejection:
         """The turn that a request asks for, with the body to send."""
@@ -52,7 +54,8 @@ class Sessions:
         if isinstance(messages, Rejection):
             return messages
         if not isinstance(wish, ContinueSession):
-            turn = OpenTurn(_new_id(), owner, body, messages, 0, self._estimate(body, messages), creates=True)
+            size = self._estimate(body, messages)
+            turn = OpenTurn(_new_id(), owner, body, messages, 0, size, creates=True, sent=messages)
             return _too_long(turn, now.config.server) or turn
         try:
             session = await self._store.load(wish.session_id, owner, self._clock.wall())
@@ -72,7 +75,9 @@ class Sessions:
         if isinstance(whole, Rejection):
             return whole
         meta, size = session.meta, self._estimate(body, fresh.new)
-        turn = OpenTurn(meta.id, meta.owner, whole, fresh.new, meta.tokens, size, ends=wish.ends)
+        sent = (*fresh.instructions, *session.messages, *fresh.new)
+        turn = OpenTurn(meta.id, meta.owner, whole, fresh.new, meta.tokens, size, ends=wish.ends, sent=sent)
+        turn.start = self._known.get(meta.id, sent)
         too_long = _too_long(turn, now.config.server)
         if too_long is None:
             self._telemetry.session_hydrated(meta.tokens)
@@ -123,6 +128,8 @@ class Sessions:
             self._telemetry.session_evicted("ended")
         else:
             turn.kept = message
+            if turn.chain_end is not None:
+                self._known.put(turn.session_id, turn.sent, turn.chain_end)
         return True
 
     def _learn(self, turn: OpenTurn, usage: Usage | None) -> None:

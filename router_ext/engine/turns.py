@@ -7,6 +7,7 @@ from router_ext.model.outcome import StreamEnd, Usage
 from router_ext.model.session import Turn
 from router_ext.payload.answer_message import StreamedMessage, plain_message
 from router_ext.payload.inference import InferenceBody
+from router_ext.payload.prompt import PromptStart
 from router_ext.stream.answer import StreamReader, UsageReader
 from router_ext.stream.sse import WholeEvents
 
@@ -85,8 +86,10 @@ class OpenTurn:
     """A turn whose answer has not ended.
 
     ``new`` are the messages that it adds beside the answer; ``known_tokens`` is the stored context, 0 for a new
-    session, and ``new_tokens`` what the new messages are estimated at. ``creates`` and ``ends`` the session.
-    ``settled``: it was kept, or will never be. ``kept`` is the answer's message once it was kept.
+    session, and ``new_tokens`` what the new messages are estimated at. ``creates`` and ``ends`` the session. ``sent``
+    are all messages that the backend gets; ``start`` is what is known of their prefix chain beforehand, ``chain_end``
+    what is known of it once it was read. ``settled``: it was kept, or will never be. ``kept`` is the answer's message
+    once it was kept.
     """
 
     session_id: str
@@ -97,6 +100,9 @@ class OpenTurn:
     new_tokens: int
     creates: bool = False
     ends: bool = False
+    sent: tuple[bytes, ...] = field(default=(), repr=False)
+    start: PromptStart | None = field(default=None, repr=False)
+    chain_end: PromptStart | None = field(default=None, repr=False)
     settled: bool = False
     kept: bytes | None = field(default=None, repr=False)
     answer: PlainAnswer | StreamedAnswer | None = field(default=None, repr=False)

@@ -32,11 +32,26 @@ _OPENING: Final = ("tools", "functions", "documents")
 """Fields that templates render before the turns."""
 
 
+class PromptStart(Struct, frozen=True):
+    """The chain over the first ``turns`` turns of a prompt, to go on from when they come again.
+
+    ``opened`` is the key behind what templates render before the turns: with another model, other tools or settings the
+    start is of no use. The rest is the state of the ``Chain``.
+    """
+
+    opened: bytes
+    turns: int
+    key: bytes
+    size: int
+    boundaries: tuple[Boundary, ...]
+    begun: bool
+
+
 class PromptChain(Struct, frozen=True):
     """A prompt as it was read. ``prompt`` is for looking up what a cache may hold.
 
     ``written``, ``key`` and ``size`` are what an engine holds once it has served the prompt. ``open`` says that an
-    answer may follow as the next turn.
+    answer may follow as the next turn. ``start`` is where a longer prompt can go on, None where it cannot.
     """
 
     prompt: Prompt = Prompt()
@@ -44,6 +59,7 @@ class PromptChain(Struct, frozen=True):
     key: bytes = START
     size: int = 0
     open: bool = False
+    start: PromptStart | None = None
 
     def extended(self, answer: Sequence[object] = ()) -> Prompt:
         """What the engine that served the prompt holds afterwards, to be inserted into a pin table.
@@ -63,8 +79,9 @@ class PromptChain(Struct, frozen=True):
         return Prompt(chain.kept(), chain.size)
 
 
-def read_prompt(api: Api, model: str, envelope: Envelope) -> PromptChain:
-    """Reads the prompt of a request body. ``model`` identifies the model or adapter that serves it.
+def read_prompt(api: Api, model: str, envelope: Envelope, start: PromptStart | None = None) -> PromptChain:
+    """Reads the prompt of a request body. ``model`` identifies the model or adapter that serves it. ``start`` is that
+    of a prompt whose turns are known to be the first of this one; the result is the same as without it.
 
     Never raises: what has no known shape counts as its JSON, and a part that no key can stand for ends the chain, with
     the body's length as the prompt's size. Embeddings, and bodies without a prompt, give the empty chain.
@@ -76,7 +93,12 @@ def read_prompt(api: Api, model: str, envelope: Envelope) -> PromptChain:
     chain = Chain()
     try:
         _open(chain, api, model, envelope.fields)
-        count = add_completion(chain, envelope.fields) if api is Api.COMPLETIONS else _add_turns(chain, api, envelope)
+        opened = chain.key
+        known = 0
+        if start is not None and start.opened == opened:
+            chain, known = Chain(start.key, start.size, start.boundaries, begun=start.begun), start.turns
+        completion = api is Api.COMPLETIONS
+        count = add_completion(chain, envelope.fields) if completion else _add_turns(chain, api, envelope, known)
     except NotSerialisableError:
         return _cut(chain, envelope)
     if count > MAX_TURNS:
@@ -85,7 +107,8 @@ def read_prompt(api: Api, model: str, envelope: Envelope) -> PromptChain:
         return PromptChain()
     written = chain.kept()
     shared = () if count == 1 and chain.size < BLOCK else written
-    return PromptChain(Prompt(shared, chain.size), written, chain.key, chain.size, open=api is not Api.COMPLETIONS)
+    end = PromptStart(opened, count, chain.key, chain.size, tuple(chain.boundaries), chain.begun)
+    return PromptChain(Prompt(shared, chain.size), written, chain.key, chain.size, not completion, end)
 
 
 def _cut(chain: Chain, envelope: Envelope) -> PromptChain:
@@ -103,10 +126,10 @@ def _open(chain: Chain, api: Api, model: str, fields: dict[str, object]) -> None
         chain.mark()
 
 
-def _add_turns(chain: Chain, api: Api, envelope: Envelope) -> int:
-    """Adds the turns, the first ``MAX_TURNS`` of them, and returns how many there are."""
+def _add_turns(chain: Chain, api: Api, envelope: Envelope, known: int) -> int:
+    """Adds the turns behind the ``known`` ones, up to ``MAX_TURNS``, and returns how many there are in all."""
     turns = _turns(api, envelope.fields)
-    for turn in turns[:MAX_TURNS]:
+    for turn in turns[known:MAX_TURNS]:
         add_turn(chain, turn)
     return len(turns)
 
