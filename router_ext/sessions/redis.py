@@ -8,15 +8,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from redis.asyncio import ConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from router_ext.model.secret import Secret
 from router_ext.model.session import Session, SessionMeta, Turn
 from router_ext.ports import SessionStoreError
+from router_ext.redis_client import redis_client
 from router_ext.sessions import scripts
 from router_ext.sessions.blobs import Blobs
 from router_ext.sessions.limits import StoreLimits
@@ -57,7 +55,7 @@ class RedisStore:
         self._timeout_s = timeout_s
         self._blobs = Blobs(key)
         self.prefix = prefix
-        self._client = _client(url)
+        self._client = redis_client(url, "the session store", MAX_CONNECTIONS)
         self._free = asyncio.Semaphore(MAX_CONNECTIONS)
         self._create = self._script(scripts.CREATE)
         self._load = self._script(scripts.LOAD)
@@ -133,27 +131,6 @@ async def _computed(
     if size < THREADED_FROM:
         return work(pieces, session_id)
     return await asyncio.to_thread(work, pieces, session_id)
-
-
-def _client(url: Secret) -> Redis:
-    """Connections are made when they are needed, and anew after a failure; one that the server closed is not used."""
-    try:
-        pool = ConnectionPool.from_url(
-            url.reveal(),
-            max_connections=MAX_CONNECTIONS,
-            protocol=2,
-            driver_info=None,
-            # The deadline of the call is the only one: two that end together may cost a cancellation.
-            socket_timeout=None,
-            socket_connect_timeout=None,
-            # An append that is repeated after a broken connection may count twice.
-            retry=Retry(NoBackoff(), 0),
-        )
-        pool.connection_class(**pool.connection_kwargs)  # Not used: it shows options that do not exist.
-    except (TypeError, ValueError):
-        # Not the cause: it may quote a part of the password.
-        raise ValueError(f"the URL of the session store ({url.source}) is not valid") from None
-    return Redis.from_pool(pool)
 
 
 def _meta(fields: Sequence[bytes]) -> SessionMeta:

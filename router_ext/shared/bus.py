@@ -10,15 +10,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from router_ext.model.secret import Secret
 from router_ext.model.shared import SharedEvent
 from router_ext.ports import Telemetry
+from router_ext.redis_client import redis_client
 from router_ext.shared import wire
 
 MAX_WAITING: Final = 1024
@@ -66,7 +65,11 @@ class RedisBus:
         self._waiting: deque[SharedEvent] = deque(maxlen=MAX_WAITING)
         self._wake = asyncio.Event()
         self._connected: bool | None = None
-        _client(url)  # Not used: it shows what is wrong with the URL.
+        self._client()  # Not used: it shows what is wrong with the URL.
+
+    def _client(self) -> Redis:
+        """One connection subscribes, one sends."""
+        return redis_client(self._url, "the shared state", max_connections=2)
 
     def publish(self, event: SharedEvent) -> None:
         """See ``ports.SharedState``. While the server is away the event waits for a moment, then it is dropped."""
@@ -94,7 +97,7 @@ class RedisBus:
 
     async def _connect_and_serve(self, apply: Callable[[SharedEvent], None]) -> None:
         """Returns by the first failure of either way."""
-        async with _client(self._url) as client, client.pubsub() as subscription:
+        async with self._client() as client, client.pubsub() as subscription:
             async with asyncio.timeout(self._timeout_s):
                 await subscription.subscribe(self.channel)
             async with asyncio.TaskGroup() as group:
@@ -151,23 +154,3 @@ class RedisBus:
         if connected is not self._connected:
             self._connected = connected
             self._telemetry.shared_connected(connected, cause)
-
-
-def _client(url: Secret) -> Redis:
-    """Connections are made when they are needed: one subscribes, one sends."""
-    try:
-        pool = ConnectionPool.from_url(
-            url.reveal(),
-            max_connections=2,
-            protocol=2,
-            driver_info=None,
-            # The deadlines of the calls are the only ones.
-            socket_timeout=None,
-            socket_connect_timeout=None,
-            retry=Retry(NoBackoff(), 0),
-        )
-        pool.connection_class(**pool.connection_kwargs)  # Not used: it shows options that do not exist.
-    except (TypeError, ValueError):
-        # Not the cause: it may quote a part of the password.
-        raise ValueError(f"the URL of the shared state ({url.source}) is not valid") from None
-    return Redis.from_pool(pool)
