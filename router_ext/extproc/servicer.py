@@ -65,9 +65,15 @@ class _Stream:
             except Exception as error:  # noqa: BLE001 - see above
                 self._telemetry.fault("ext_proc", error)
                 if not isinstance(step, Ask | AskRelay | AskFollow | ReportFirstToken):
+                    await self._leave_after_fault()
                     return True
                 steps.extend(self._exchange.bail())
         return False
+
+    async def _leave_after_fault(self) -> None:
+        """Ends the stream as an error where an answer is followed: Envoy fails closed, and nobody takes it for kept."""
+        if self._exchange.following:
+            await self._context.abort(grpc.StatusCode.INTERNAL, "fault")
 
     async def _do(
         self, step: pb.ProcessingRequest | Ask | AskRelay | AskFollow | ReportFirstToken | Reply

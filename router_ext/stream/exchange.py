@@ -155,6 +155,11 @@ class Exchange:
             case _:
                 assert_never(self._held)
 
+    @property
+    def following(self) -> bool:
+        """True while pieces of an answer wait for the engine."""
+        return self._phase is Phase.FOLLOW
+
     def bail(self) -> list[Effect]:
         """The effects that let Envoy go on by itself after a fault of ours, with nothing changed.
 

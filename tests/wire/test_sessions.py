@@ -29,7 +29,7 @@ from tests.fakes.session_turns import (
 )
 from tests.fakes.wire_access_log import entry_of, send_access_log
 from tests.fakes.wire_http import Client, Outcome, Request, Response, Upstream
-from tests.fakes.wire_messages import ProcessingModes
+from tests.fakes.wire_messages import ProcessingModes, ProtocolViolation
 from tests.fakes.wire_stand import CONFIG, Stand, unix_stand
 from tests.wire.modes import ALL_MODES, DUPLEX, PRODUCT, can_relay, shows_body
 
@@ -44,12 +44,14 @@ FOLLOWING: Final = [
 
 
 class FaultyEngine(Engine):
-    """Fails at every piece that says ``FAULT``."""
+    """Fails at every piece that says ``FAULT``; what it answers to ``SNOW`` cannot be sent."""
 
     async def follow(self, decision_id: str, ask: AskFollow) -> Followed:
         """Fails there."""
         if b"FAULT" in ask.data:
             raise RuntimeError("no follow")
+        if b"SNOW" in ask.data:
+            return Followed(b"{}", 503, (("x-name", "\N{SNOWMAN}"),), done=True)
         return await super().follow(decision_id, ask)
 
 
@@ -332,6 +334,14 @@ def test_a_fault_never_acknowledges_a_stream(stand: Stand, modes: ProcessingMode
     assert b"FAULT" not in body
     assert messages(stand) == []
     assert [str(error) for _, error in stand.kept.faults] == ["no follow"]
+
+
+def test_a_reply_that_cannot_be_sent_ends_the_stream_as_an_error(stand: Stand) -> None:
+    """Envoy fails closed on it: an end in order would let the answer pass, and the client take it for kept."""
+    with pytest.raises(ProtocolViolation, match="INTERNAL"):
+        ask(stand, said("hi"), CREATE, Response((plain("SNOW"),)))
+    assert messages(stand) == []
+    assert [place for place, _ in stand.kept.faults] == ["ext_proc"]
 
 
 @pytest.mark.parametrize("modes", [modes for modes in ALL_MODES if modes not in FOLLOWING], ids=str)
