@@ -52,8 +52,9 @@ setup: $(VENV)/.dev ## Create the virtual environment with everything for develo
 demo: $(VENV)/.runtime $(if $(filter llama,$(ENGINE)),$(VENV)/.engines) ## Run the whole stack (ENGINE=sim, CHECK=1 for the tour)
 	@$(BIN)/router-ext demo --engine $(if $(filter llama,$(ENGINE)),$$(cat $(VENV)/.engines),$(ENGINE)) $(if $(CHECK),--check)
 
+# Two files at a time: most tests with a real Envoy wait for something.
 test: $(VENV)/.dev ## Run the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: lint types imports ## Format, lint, types, import contracts and unit tests, in under a minute
 	$(BIN)/python -m pytest tests/unit

@@ -2,29 +2,38 @@
 
 import asyncio
 import contextlib
+import os
 import secrets
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from socket import socket
 from typing import Any, Final
 
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from router_ext.admin.access import token_from
+from router_ext.admin.access import Access, token_from
 from router_ext.admin.api import admin_app
-from router_ext.admin.server import AdminServer
+from router_ext.admin.server import AdminServer, tcp_socket, unix_socket
+from router_ext.admin.sessions import session_routes
 from router_ext.admin.status import Status
 from router_ext.clock import SystemClock
-from router_ext.config.loader import LoadedConfig, load
+from router_ext.config.loader import LoadedConfig
+from router_ext.config.sections import Address, Server
 from router_ext.config.url import is_loopback
 from router_ext.config.watcher import ConfigWatcher
+from router_ext.config.workers import id_prefix, worker_address
 from router_ext.dispatch.egress import EgressClient
 from router_ext.engine.engine import Engine
+from router_ext.engine.spend import TELL_S
+from router_ext.engine.tally import Tally
 from router_ext.envoygen.write import write_clusters
 from router_ext.extproc.server import ProcessorServer
-from router_ext.ports import SessionStoreError, Telemetry
+from router_ext.ports import SessionStore, SessionStoreError, Telemetry
 from router_ext.reload import Reloader, restart_only
 from router_ext.scrape.envoy_admin import reconcile_with_envoy
 from router_ext.scrape.health import HealthChecks
@@ -34,8 +43,9 @@ from router_ext.sessions.memory import MemoryStore
 from router_ext.shared.build import build_bus
 from router_ext.shared.bus import RedisBus
 from router_ext.telemetry.log import get_logger
-from router_ext.telemetry.metrics import BackendCollector, Metrics
+from router_ext.telemetry.metrics import BackendCollector, Metrics, SpendCollector
 from router_ext.telemetry.recorder import Recorder
+from router_ext.workers.place import WorkerPlace
 
 RESTART_DELAY_S: Final = 1.0
 """How long a background task that failed rests."""
@@ -50,27 +60,44 @@ DRAIN_GRACE_S: Final = 30.0
 
 
 class Router:
-    """One router_ext process. ``serve`` runs it until SIGTERM or SIGINT."""
+    """One router_ext process: the whole router, or one ``worker`` of it. ``serve`` runs it until SIGTERM or SIGINT.
 
-    def __init__(self, path: Path, environ: Mapping[str, str]) -> None:
+    ``loaded`` is what ``path`` holds, read with the ``workers`` of the command line if they are given there; so is
+    every later change of the file.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        environ: Mapping[str, str],
+        loaded: LoadedConfig,
+        *,
+        workers: int | None = None,
+        worker: WorkerPlace | None = None,
+    ) -> None:
         self._path = path
         self._environ = environ
+        self._workers = workers
+        self._worker = worker
         self._clock = SystemClock()
         self._started_at = self._clock.monotonic()
-        self._loaded = load(path, environ)
-        config = self._loaded.config
+        self._loaded = loaded
+        config = loaded.config
         self._log = get_logger()
         self._metrics = Metrics(_registry())
         self._recorder = Recorder(self._metrics, self._log, self._clock.wall, config.named_services)
         self._egress = EgressClient(config.server.egress_port)
         self._sessions = build_store(config.server.sessions, self._recorder.session_evicted)
-        self._api_token = token_from(environ)
-        prefix = secrets.token_hex(4)
+        self._access = _access(config.server, environ, worker)
         self._shared = build_bus(config.server, self._recorder, sender=secrets.token_hex(8))
+        self._tally = None if worker is None else Tally.open(worker.folder.tally, worker.index)
         outside = self._recorder, self._clock, self._egress, self._sessions
-        self._engine = Engine(config, *outside, id_prefix=prefix, shared=self._shared)
+        self._engine = Engine(config, *outside, id_prefix=_id_prefix(worker), shared=self._shared, tally=self._tally)
         self._metrics.registry.register(
             BackendCollector(self._engine.pool.slots, lambda: len(self._engine.caches), self._clock.monotonic)
+        )
+        self._metrics.registry.register(
+            SpendCollector(lambda: self._engine.spend.totals(self._clock.wall()), lambda: self._recorder.named_services)
         )
         self._ready = False
         self._stop = asyncio.Event()
@@ -78,8 +105,8 @@ class Router:
     async def serve(self) -> None:
         """Starts everything, waits for a signal, drains and returns. Raises OSError when a port is taken."""
         config = self._loaded.config
-        admin = AdminServer(self._admin_app(), config.server.admin_host, config.server.admin_port)
-        processor = ProcessorServer(self._engine, self._recorder, config.server.processor_address)
+        admin = AdminServer(self._admin_app(), _admin_socket(config.server, self._worker))
+        processor = ProcessorServer(self._engine, self._recorder, _processor_address(config.server, self._worker))
         await processor.start()
         async with self._egress as egress, _background(self._recorder) as background:
             checks = HealthChecks(self._engine, egress, self._clock, self._recorder)
@@ -91,6 +118,7 @@ class Router:
             background("reload", lambda: self._watch_config(checks, queues))
             if isinstance(self._shared, RedisBus):
                 background("shared_state", partial(self._shared.run, self._engine.apply))
+                background("spending", self._keep_telling_spending)
             admin_task = asyncio.create_task(admin.run(), name="admin")
             self._say_loaded(self._loaded)
             self._listen_for_signals()
@@ -101,24 +129,18 @@ class Router:
             await admin_task
             await self._sessions.close()
 
-    def _admin_app(self) -> Any:
-        server = self._loaded.config.server
-        local = is_loopback(server.admin_host)
+    def _admin_app(self) -> FastAPI:
         status = Status(
             snapshot=self._engine.pool.snapshot,
             decisions=lambda: self._engine.recent,
-            ready=lambda: self._ready,
+            is_ready=lambda: self._ready,
             uptime_s=lambda: self._clock.monotonic() - self._started_at,
+            registry=self._metrics.registry,
         )
-        return admin_app(
-            status,
-            self._metrics.registry,
-            ("127.0.0.1", "localhost", "[::1]") if local else ("*",),
-            sessions=lambda: self._sessions if self._engine.config.server.sessions.enabled else None,
-            telemetry=self._recorder,
-            token=self._api_token,
-            exposed=not local,
-        )
+        return admin_app(status, self._access, session_routes(self._kept_sessions, self._recorder))
+
+    def _kept_sessions(self) -> SessionStore | None:
+        return self._sessions if self._engine.config.server.sessions.enabled else None
 
     async def _count_sessions(self) -> None:
         """Keeps the gauge, and frees what has expired. A store that is away leaves it as it is."""
@@ -129,6 +151,16 @@ class Router:
                 with contextlib.suppress(SessionStoreError):
                     self._recorder.sessions_active(await self._sessions.count())
             await asyncio.sleep(SESSION_COUNT_S)
+
+    async def _keep_telling_spending(self) -> None:
+        while True:
+            self._tell_spending()
+            await asyncio.sleep(TELL_S)
+
+    def _tell_spending(self) -> None:
+        """Tells the other routers what was spent."""
+        for event in self._engine.spend.due_events(self._clock.monotonic(), self._clock.wall()):
+            self._shared.publish(event)
 
     async def _become_ready(self, checks: HealthChecks, processor: ProcessorServer) -> None:
         """Serves once every backend has been probed; a signal before that ends the wait."""
@@ -149,6 +181,7 @@ class Router:
         self._log.info("draining", open_requests=len(self._engine.exchanges))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._engine.idle(), DRAIN_GRACE_S)
+        self._tell_spending()
         await processor.stop(grace_s=1.0)
         self._log.info("stopped", open_requests=len(self._engine.exchanges))
 
@@ -156,6 +189,14 @@ class Router:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+        if self._worker is not None:
+            loop.add_reader(sys.stdin, self._stop_at_end_of_input)
+
+    def _stop_at_end_of_input(self) -> None:
+        """A worker's supervisor holds its standard input open, and says nothing there."""
+        if not os.read(sys.stdin.fileno(), 4096):
+            asyncio.get_running_loop().remove_reader(sys.stdin)
+            self._stop.set()
 
     async def _watch_config(self, checks: HealthChecks, queues: QueueScraper) -> None:
         def take_over(loaded: LoadedConfig) -> None:
@@ -163,7 +204,7 @@ class Router:
             checks.configure()
             queues.configure()
 
-        reloader = Reloader(self._path, self._environ, self._recorder, take_over)
+        reloader = Reloader(self._path, self._environ, self._recorder, take_over, workers=self._workers)
         await reloader.run(ConfigWatcher(self._path, digest=self._loaded.digest).changes())
 
     def _take_over(self, loaded: LoadedConfig) -> None:
@@ -182,6 +223,30 @@ class Router:
         self._recorder.reloaded(loaded.digest)
         for warning in loaded.warnings:
             self._log.warning("config", path=warning.path, line=warning.line, problem=warning.message)
+        if self._engine.pool.counted_alone:
+            self._log.warning("counted_alone", backends=self._engine.pool.counted_alone)
+
+
+def _access(server: Server, environ: Mapping[str, str], worker: WorkerPlace | None) -> Access:
+    """A worker's own admin API is for its supervisor, which nobody passes without the token."""
+    if worker is not None:
+        return Access(None, exposed=False)
+    return Access(token_from(environ), exposed=not is_loopback(server.admin_host))
+
+
+def _admin_socket(server: Server, worker: WorkerPlace | None) -> socket:
+    if worker is not None:
+        return unix_socket(worker.admin_socket)
+    return tcp_socket(server.admin_host, server.admin_port)
+
+
+def _processor_address(server: Server, worker: WorkerPlace | None) -> Address:
+    return server.processor_address if worker is None else worker_address(server, worker.index)
+
+
+def _id_prefix(worker: WorkerPlace | None) -> str:
+    """Differs between processes, and tells Envoy which worker decided."""
+    return ("" if worker is None else id_prefix(worker.index)) + secrets.token_hex(4)
 
 
 def _registry() -> CollectorRegistry:

@@ -162,6 +162,10 @@ class Telemetry(Protocol):
         """A request ended; called once for each that was routed, with the decision of its last attempt."""
         ...
 
+    def charged(self, caller: Caller, backend: str, kind: str, micro_usd: int) -> None:
+        """A call for ``caller`` cost ``micro_usd`` (≥ 0). ``kind`` says what it was made for (``model.money``)."""
+        ...
+
     def failed_over(self, decision: Decision, to: str, reason: str) -> None:
         """The attempt of ``decision`` failed, and the request goes to the backend ``to`` instead."""
         ...

@@ -16,7 +16,7 @@ _LIVE_SESSION_SETTINGS: Final = frozenset({"enabled", "max_context_tokens"})
 
 def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
     """Settings of ``server`` that differ but are read at start only, as Envoy's listeners, our sockets, the store
-    of sessions and the way to other replicas are.
+    of sessions, the way to other replicas and the number of processes are.
     """
     names = (
         "port",
@@ -31,6 +31,7 @@ def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
         "message_timeout_s",
         "stream_idle_timeout_s",
         "shared_state",
+        "workers",
     )
     changed = tuple(name for name in names if getattr(old.server, name) != getattr(new.server, name))
     return changed + _changed_store(old.server.sessions, new.server.sessions)
@@ -45,6 +46,7 @@ class Reloader:
     """Takes over each valid change of the file; a change that does not load is reported and nothing else happens.
 
     ``take_over`` raises OSError or RuntimeError, before it has changed anything, when Envoy's files cannot be written.
+    ``workers`` is as in ``config.loader.load``.
     """
 
     def __init__(
@@ -53,11 +55,13 @@ class Reloader:
         environ: Mapping[str, str],
         telemetry: Telemetry,
         take_over: Callable[[LoadedConfig], None],
+        workers: int | None = None,
     ) -> None:
         self._path = path
         self._environ = environ
         self._telemetry = telemetry
         self._take_over = take_over
+        self._workers = workers
 
     async def run(self, changes: AsyncIterator[Change]) -> None:
         """Handles every change, for ever."""
@@ -69,7 +73,7 @@ class Reloader:
         try:
             if isinstance(change, ConfigError):
                 raise change
-            loaded = parse(change, str(self._path), self._path.parent, self._environ)
+            loaded = parse(change, str(self._path), self._path.parent, self._environ, self._workers)
             self._take_over(loaded)
         except (ConfigError, OSError, RuntimeError) as error:
             self._telemetry.reload_refused(str(error))

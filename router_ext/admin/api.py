@@ -1,62 +1,58 @@
-"""The admin application: health, readiness, metrics, decisions and sessions."""
+"""The admin application: health, readiness, metrics, decisions, and the routes that are given to it."""
 
-from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import FastAPI, Query, Response
+from fastapi import APIRouter, FastAPI, Query, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from router_ext.admin.access import Access, ApiGate
-from router_ext.admin.sessions import session_routes, store_away
-from router_ext.admin.status import Status
-from router_ext.model.secret import Secret
-from router_ext.ports import SessionStore, SessionStoreError, Telemetry
+from router_ext.admin.sessions import store_away
+from router_ext.admin.status import StatusSource
+from router_ext.ports import SessionStoreError
 from router_ext.version import __version__
 
 
-def admin_app(
-    status: Status,
-    registry: CollectorRegistry,
-    allowed_hosts: tuple[str, ...],
-    *,
-    sessions: Callable[[], SessionStore | None] = lambda: None,
-    telemetry: Telemetry | None = None,
-    token: Secret | None = None,
-    exposed: bool = True,
-) -> FastAPI:
-    """The application. Requests for other host names are refused, so that a web page cannot reach it by rebinding.
+def admin_app(status: StatusSource, access: Access, *routes: APIRouter) -> FastAPI:
+    """The application.
 
-    ``sessions`` gives None while they are not enabled; ``telemetry`` is told of those that are deleted here. ``token``
-    and ``exposed`` are those of ``Access``.
+    On an address of this machine only, requests for other host names are refused, so that a web page cannot reach it by
+    rebinding.
     """
     app = FastAPI(title="router_ext admin", version=__version__, docs_url=None, redoc_url=None)
-    app.add_middleware(ApiGate, access=Access(token, exposed))
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(allowed_hosts))
-    app.include_router(session_routes(sessions, telemetry))
+    app.add_middleware(ApiGate, access=access)
+    app.add_middleware(
+        TrustedHostMiddleware, allowed_hosts=["*"] if access.exposed else ["127.0.0.1", "localhost", "[::1]"]
+    )
+    for router in (_status_routes(status), *routes):
+        app.include_router(router)
     app.add_exception_handler(SessionStoreError, store_away)
+    return app
 
-    @app.get("/health")
+
+def _status_routes(status: StatusSource) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/health")
     async def health() -> JSONResponse:
         """State of the router and of its backends."""
-        return JSONResponse(status.health())
+        return JSONResponse(await status.health())
 
-    @app.get("/ready")
+    @router.get("/ready")
     async def ready() -> JSONResponse:
         """200 once requests can be routed, 503 before and while draining."""
-        is_ready = status.ready()
+        is_ready = await status.ready()
         return JSONResponse({"ready": is_ready}, status_code=200 if is_ready else 503)
 
-    @app.get("/api/decisions")
+    @router.get("/api/decisions")
     async def decisions(limit: Annotated[int, Query(ge=1, le=1000)] = 20) -> JSONResponse:
         """The last decisions, newest first, each with every candidate, filter and score. Holds no prompt."""
-        return JSONResponse({"decisions": status.recent(limit)})
+        return JSONResponse({"decisions": await status.recent(limit)})
 
-    @app.get("/metrics")
-    async def metrics() -> Response:
-        """Prometheus text format."""
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    @router.get("/metrics")
+    async def metrics(name: Annotated[list[str] | None, Query(alias="name[]")] = None) -> Response:
+        """Prometheus text format; with ``name[]`` the families of these names only."""
+        return Response(await status.metrics(name or ()), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    return app
+    return router

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
@@ -17,18 +18,12 @@ class _Server(uvicorn.Server):
 
 
 class AdminServer:
-    """One listening socket and the application behind it."""
+    """The application behind a listening socket."""
 
-    def __init__(self, app: FastAPI, host: str, port: int) -> None:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.create_server((host, port), family=family)
+    def __init__(self, app: FastAPI, listening: socket.socket) -> None:
+        self._socket = listening
         config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1)
         self._server = _Server(config)
-
-    @property
-    def port(self) -> int:
-        """The bound port."""
-        return int(self._socket.getsockname()[1])
 
     async def run(self) -> None:
         """Serves until ``stop``."""
@@ -37,3 +32,17 @@ class AdminServer:
     def stop(self) -> None:
         """Ends ``run`` after the requests in progress."""
         self._server.should_exit = True
+
+
+def tcp_socket(host: str, port: int) -> socket.socket:
+    """A listening TCP socket. Raises OSError when the address is taken."""
+    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+
+
+def unix_socket(path: Path) -> socket.socket:
+    """A listening Unix socket in place of what is at ``path``. Raises OSError, also for a path of over 107 bytes."""
+    path.unlink(missing_ok=True)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(str(path))
+    listening.listen()
+    return listening

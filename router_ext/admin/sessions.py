@@ -14,7 +14,7 @@ from router_ext.ports import SessionStore, Telemetry
 _RETRY_AFTER_S: Final = 2
 
 
-def session_routes(sessions: Callable[[], SessionStore | None], telemetry: Telemetry | None) -> APIRouter:
+def session_routes(sessions: Callable[[], SessionStore | None], telemetry: Telemetry) -> APIRouter:
     """The routes. ``sessions`` gives None while they are not enabled. A request may raise SessionStoreError."""
     router = APIRouter(prefix="/api")
 
@@ -34,8 +34,7 @@ def session_routes(sessions: Callable[[], SessionStore | None], telemetry: Telem
             return refusal(400, "invalid_session_id", "The parameter id must be a session's id: sess_ and a UUID.")
         if not await store.delete(id):
             return refusal(404, "session_not_found", "There is no such session.")
-        if telemetry is not None:
-            telemetry.session_evicted("deleted")
+        telemetry.session_evicted("deleted")
         return JSONResponse({"deleted": True})
 
     return router

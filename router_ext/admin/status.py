@@ -2,29 +2,56 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from google.protobuf.json_format import MessageToDict
+from prometheus_client import CollectorRegistry, generate_latest
 
 from router_ext.decision_record import message_of_decision
 from router_ext.model.decision import Decision
 from router_ext.model.snapshot import Snapshot
 from router_ext.version import __version__
 
+Json = dict[str, Any]
+
+
+class StatusSource(Protocol):
+    """Where the answers come from: this process, or the workers that it watches."""
+
+    async def health(self) -> Json:
+        """``status``, which is ``ok`` while a backend takes requests, ``version``, ``uptime_seconds`` and
+        ``backends``.
+        """
+        ...
+
+    async def ready(self) -> bool:
+        """True while requests are routed."""
+        ...
+
+    async def recent(self, limit: int) -> list[Json]:
+        """Up to ``limit`` decisions, newest first, as ``router_ext.v1.Decision`` in JSON."""
+        ...
+
+    async def metrics(self, names: Sequence[str]) -> bytes:
+        """Prometheus text; of the families that hold a sample of one of ``names``, of all without names."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Sources of the answers, each read when it is asked for.
+    """This process. Each source is read when it is asked for.
 
-    ``ready`` is true once every backend has been probed and the processor serves; ``uptime_s`` counts seconds.
+    ``is_ready`` is true once every backend has been probed and the processor serves; ``uptime_s`` counts seconds.
     """
 
     snapshot: Callable[[], Snapshot]
     decisions: Callable[[], Sequence[Decision]]
-    ready: Callable[[], bool]
+    is_ready: Callable[[], bool]
     uptime_s: Callable[[], float]
+    registry: CollectorRegistry
 
-    def health(self) -> dict[str, object]:
-        """``status`` is ``ok`` while a backend takes requests, else ``no_backend``."""
+    async def health(self) -> Json:
+        """See ``StatusSource``; otherwise ``status`` is ``no_backend``."""
         states = self.snapshot().values()
         backends = [
             {
@@ -46,7 +73,15 @@ class Status:
             "backends": backends,
         }
 
-    def recent(self, limit: int) -> list[dict[str, object]]:
-        """The last decisions, newest first, as ``router_ext.v1.Decision`` in JSON."""
+    async def ready(self) -> bool:
+        """See ``StatusSource``."""
+        return self.is_ready()
+
+    async def recent(self, limit: int) -> list[Json]:
+        """See ``StatusSource``."""
         newest = list(self.decisions())[: -limit - 1 : -1]
         return [MessageToDict(message_of_decision(decision)) for decision in newest]
+
+    async def metrics(self, names: Sequence[str]) -> bytes:
+        """See ``StatusSource``."""
+        return generate_latest(self.registry.restricted_registry(names) if names else self.registry)

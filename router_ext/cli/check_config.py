@@ -2,17 +2,18 @@
 
 import argparse
 
-from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_config_argument, load_or_explain
+from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_config_argument, add_workers_argument, load_or_explain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The file."""
+    """The file, and the number of processes."""
     add_config_argument(parser)
+    add_workers_argument(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """0 for a valid file (warnings are printed), 2 otherwise (every problem is printed)."""
-    loaded = load_or_explain(args.config)
+    loaded = load_or_explain(args.config, args.workers)
     if loaded is None:
         return EXIT_BAD_CONFIG
     config = loaded.config

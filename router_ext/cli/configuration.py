@@ -20,10 +20,18 @@ def add_config_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_or_explain(path: Path) -> LoadedConfig | None:
-    """The configuration, with warnings on stderr; None when it cannot be used, with every problem on stderr."""
+def add_workers_argument(parser: argparse.ArgumentParser) -> None:
+    """``--workers``, in place of ``server.workers``. Envoy's files and the router must be told the same."""
+    parser.add_argument("--workers", type=int, help="processes that answer Envoy (server.workers)", metavar="N")
+
+
+def load_or_explain(path: Path, workers: int | None = None) -> LoadedConfig | None:
+    """The configuration, with warnings on stderr; None when it cannot be used, with every problem on stderr.
+
+    ``workers`` is as in ``config.loader.load``.
+    """
     try:
-        loaded = load(path, os.environ)
+        loaded = load(path, os.environ, workers)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return None

@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from router_ext.cli import check_config, envoy_config, serve
+from router_ext.cli import check_config, envoy_config, serve, worker
 from router_ext.demo import command as demo
 from router_ext.demo.sim import command as sim_backend
 from router_ext.version import __version__
@@ -16,6 +16,7 @@ Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argpar
 
 COMMANDS: tuple[Command, ...] = (
     ("serve run the external processor", serve.add_arguments, serve.main),
+    ("worker one process of `serve --workers`, which starts it", worker.add_arguments, worker.main),
     ("check-config check a configuration file", check_config.add_arguments, check_config.main),
     ("envoy-config write Envoy's configuration", envoy_config.add_arguments, envoy_config.main),
     ("demo run the whole stack on this machine", demo.add_arguments, demo.main),

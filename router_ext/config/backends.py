@@ -61,6 +61,11 @@ BACKEND: Final = Section(
         Field("capabilities", Items(names.CAPABILITY, frozenset), "What rules may require of it."),
         Field("max_concurrent", integer(1), "Most requests in flight from this router."),
         Field("cost_input_1m", number(0, MAX_PRICE_1M), "US dollars per 1,000,000 prompt tokens."),
+        Field(
+            "cost_cached_input_1m",
+            number(0, MAX_PRICE_1M),
+            "US dollars per 1,000,000 prompt tokens that were in the engine's cache.",
+        ),
         Field("cost_output_1m", number(0, MAX_PRICE_1M), "US dollars per 1,000,000 completion tokens."),
         Field("api_key", API_KEY, "Key that the router adds: env:NAME."),
         Field("health_endpoint", text("a path that starts with /", _PROBE_PATH, 1024), "Path of the health probe."),

@@ -1,4 +1,4 @@
-"""Environment variables that stand above the file."""
+"""Environment variables, and options of the command line, that stand above the file."""
 
 from collections.abc import Mapping as Environ
 from typing import Final
@@ -14,11 +14,15 @@ OVERRIDES: Final[dict[str, tuple[str, ...]]] = {
 """The variables, and the keys whose value they replace."""
 
 
-def overridden(root: Mapping, environ: Environ[str, str]) -> Mapping:
-    """``root`` with the values of the variables that are set and not empty, to be read like the file's own."""
+def overridden(root: Mapping, environ: Environ[str, str], workers: int | None = None) -> Mapping:
+    """``root`` with the values of the variables that are set and not empty, to be read like the file's own.
+    ``workers`` is the value of the option ``--workers``; None leaves ``server.workers`` as it is.
+    """
     for name, keys in OVERRIDES.items():
         if environ.get(name):
             root = _with_value(root, keys, Scalar(f"env {name}", 0, environ[name], env=name))
+    if workers is not None:
+        root = _with_value(root, ("server", "workers"), Scalar("option --workers", 0, str(workers)))
     return root
 
 

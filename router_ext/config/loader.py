@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from router_ext.config import check
-from router_ext.config.document import Document, compose
+from router_ext.config.document import Mapping, compose
 from router_ext.config.environment import overridden
 from router_ext.config.problem import ConfigError, Problem
 from router_ext.config.reading import Reading
@@ -28,9 +28,12 @@ class LoadedConfig:
     digest: str
 
 
-def load(path: Path, environ: Environ[str, str]) -> LoadedConfig:
-    """Reads and checks the file. Raises ConfigError with all problems, also when the file cannot be read."""
-    return parse(read_file(path), path.name, path.parent, environ)
+def load(path: Path, environ: Environ[str, str], workers: int | None = None) -> LoadedConfig:
+    """Reads and checks the file. Raises ConfigError with all problems, also when the file cannot be read.
+
+    ``workers`` is the value of the option ``--workers``, which stands above ``server.workers``; None: it is not given.
+    """
+    return parse(read_file(path), path.name, path.parent, environ, workers)
 
 
 def read_file(path: Path) -> bytes:
@@ -44,16 +47,18 @@ def read_file(path: Path) -> bytes:
     return content
 
 
-def parse(text: str | bytes, source: str, folder: Path, environ: Environ[str, str]) -> LoadedConfig:
+def parse(
+    text: str | bytes, source: str, folder: Path, environ: Environ[str, str], workers: int | None = None
+) -> LoadedConfig:
     """Checks a configuration. ``source`` names it in messages, relative paths in it are below ``folder``.
 
-    Raises ConfigError with all problems.
+    ``workers`` is that of ``load``. Raises ConfigError with all problems.
     """
     content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     _refuse_large(content, source)
     document = compose(_decoded(content, source), source)
     reading = Reading(environ, folder.absolute())
-    config = _read(document, reading, environ)
+    config = _read(overridden(document.root, environ, workers), reading)
     if config is None or reading.problems or document.problems:
         raise ConfigError(source, [*document.problems, *reading.problems])
     doubts = check.warnings(config, reading, lambda path: document.lines.get(path, 0))
@@ -62,8 +67,7 @@ def parse(text: str | bytes, source: str, folder: Path, environ: Environ[str, st
     )
 
 
-def _read(document: Document, reading: Reading, environ: Environ[str, str]) -> RouterConfig | None:
-    root = overridden(document.root, environ)
+def _read(root: Mapping, reading: Reading) -> RouterConfig | None:
     config = ROOT.read(root, reading)
     check.check_references(root, reading)
     return check.with_fallback_chain(config, root, reading) if config else None

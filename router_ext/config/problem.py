@@ -16,9 +16,12 @@ class Problem:
     message: str
 
     def located(self, source: str) -> str:
-        """``source:line: path: message``; parts that are not known, and the source of an ``env`` path, are left out."""
+        """``source:line: path: message`` without the parts that are not known. What the paths ``env NAME`` and
+        ``option --NAME`` mean stands outside the source, which is left out.
+        """
         place = f"{source}:{self.line}" if self.line else source
-        parts = (self.path, self.message) if self.path.startswith("env ") else (place, self.path, self.message)
+        outside = self.path.startswith(("env ", "option "))
+        parts = (self.path, self.message) if outside else (place, self.path, self.message)
         return ": ".join(part for part in parts if part)
 
 

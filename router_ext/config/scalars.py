@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Generic, TypeVar
+from zoneinfo import ZoneInfo, available_timezones
 
 from router_ext.config import units
 from router_ext.config.document import Node, Scalar
@@ -190,6 +191,20 @@ def member(kind: type[E]) -> ScalarReader[E]:
     """A member of ``kind``, by its value."""
     by_value = choice(option.value for option in kind)
     return ScalarReader(by_value.expects, lambda scalar: kind(by_value.parse(scalar)))
+
+
+def time_zone() -> ScalarReader[ZoneInfo]:
+    """A name of the IANA time zone database, as it is written there."""
+    expects = "an IANA time zone like UTC or Europe/Berlin"
+
+    def parse(scalar: Scalar) -> ZoneInfo:
+        value, known = text_of(scalar), available_timezones()
+        if value in known:
+            return ZoneInfo(value)
+        got = f"the value of environment variable {scalar.env}" if scalar.env else quoted(value)
+        raise UnfitError(f"expected {expects}, got {got}{_close(value, tuple(known))}")
+
+    return ScalarReader(expects, parse)
 
 
 def local_path() -> ScalarReader[Path]:

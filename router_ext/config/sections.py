@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from router_ext.model.affinity import Balancing
 from router_ext.model.backend import Backend
@@ -12,6 +13,9 @@ from router_ext.model.secret import Secret
 
 PROCESSOR_SOCKET: Final = "run/processor.sock"
 """Default processor socket, relative to the configuration file's folder."""
+
+SOCKET_PATH_BYTES: Final = 107
+"""The longest path of a Unix socket on Linux: ``sun_path`` without its last zero."""
 
 ENVOY_DIR: Final = "envoy"
 """Default folder of the rendered Envoy files, relative to the configuration file's folder."""
@@ -35,7 +39,7 @@ class StoreKind(StrEnum):
 
 
 class SharedStateKind(StrEnum):
-    """Whether replicas tell each other of pins and circuit breakers, and by what."""
+    """Whether replicas tell each other of pins, circuit breakers and spending, and by what."""
 
     NONE = "none"
     REDIS = "redis"
@@ -64,7 +68,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class UnixAddress:
-    """A Unix socket, as an absolute path of at most 107 bytes (Linux's limit)."""
+    """A Unix socket, as an absolute path of at most ``SOCKET_PATH_BYTES`` bytes."""
 
     path: Path
 
@@ -92,7 +96,9 @@ class Server:
 
     ``default_timeout_s`` bounds a whole request that is not streamed; ``stream_idle_timeout_s`` bounds the silence
     between two pieces of any answer. ``processor_address`` is where Envoy finds router_ext, ``envoy_dir`` (absolute)
-    holds the rendered Envoy files, of which the cluster file is rewritten when backends change.
+    holds the rendered Envoy files, of which the cluster file is rewritten when backends change. With ``workers`` > 1
+    ``config.workers.worker_address`` tells the address of each, ``shared_state`` is Redis, and so is the store of
+    sessions while they are enabled.
     """
 
     port: int = 8050
@@ -112,8 +118,10 @@ class Server:
     kv_pinning: KvPinning = field(default_factory=KvPinning)
     queue_aware_routing: bool = False
     queue_scrape_interval_s: float = 5.0
+    timezone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
     sessions: Sessions = field(default_factory=Sessions)
     shared_state: SharedStateKind = SharedStateKind.NONE
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from typing import Final
 from router_ext.config import url
 from router_ext.config.document import Mapping
 from router_ext.config.reading import Reading
-from router_ext.config.scalars import boolean, duration, integer, local_path, member, number, size
+from router_ext.config.scalars import boolean, duration, integer, local_path, member, number, size, time_zone
 from router_ext.config.section import Field, Section, Values, below
 from router_ext.config.sections import ENVOY_DIR, PROCESSOR_SOCKET, KvPinning, Server, SharedStateKind, TcpAddress
 from router_ext.config.session_store import SESSIONS, check_redis_url, check_store_timeout
+from router_ext.config.workers import MAX_WORKERS, check_workers, worker_ports
 from router_ext.model.affinity import Balancing
 
 _PORT: Final = integer(1, 65535)
@@ -31,18 +32,16 @@ KV_PINNING: Final = Section(
 
 def _relate(values: Values, mapping: Mapping, reading: Reading) -> None:
     _distinct_ports(values, mapping, reading)
+    _distinct_worker_ports(values, mapping, reading)
     check_store_timeout(values, mapping, reading)
     check_redis_url(values, mapping, reading)
+    check_workers(values, mapping, reading)
 
 
 def _distinct_ports(values: Values, mapping: Mapping, reading: Reading) -> None:
-    ports: list[tuple[str, object]] = [(key, values[key]) for key in _PORTS if key in values]
-    processor = values.get("processor_address")
-    if isinstance(processor, TcpAddress):
-        ports.append(("processor_address", processor.port))
     users: dict[object, str] = {}
-    for key, port in ports:
-        other = users.setdefault(port, key)
+    for key in (key for key in _PORTS if key in values):
+        other = users.setdefault(values[key], key)
         if other != key:
             _report_clash(key, other, mapping, reading)
 
@@ -52,6 +51,18 @@ def _report_clash(key: str, other: str, mapping: Mapping, reading: Reading) -> N
     node = mapping.entries.get(key)
     place = node or mapping.entries.get(other) or Mapping(below(mapping, key), mapping.line)
     reading.problem(place, f"the same port as {below(mapping, other if node else key)}")
+
+
+def _distinct_worker_ports(values: Values, mapping: Mapping, reading: Reading) -> None:
+    """A TCP address of the processor is always written: the default is a Unix socket."""
+    address, workers = values.get("processor_address"), values.get("workers")
+    if not isinstance(address, TcpAddress):
+        return
+    users = {values[key]: key for key in reversed(_PORTS) if key in values}
+    for worker, port in enumerate(worker_ports(address, workers if isinstance(workers, int) else 1)):
+        if port in users:
+            clash = f"port {port} of worker {worker} is" if worker else "the same port as"
+            reading.problem(mapping.entries["processor_address"], f"{clash} {below(mapping, users[port])}")
 
 
 SERVER: Final = Section(
@@ -84,12 +95,15 @@ SERVER: Final = Section(
         Field("kv_pinning", KV_PINNING, "Prefix pinning."),
         Field("queue_aware_routing", boolean(), "Prefer backends with short queues."),
         Field("queue_scrape_interval", duration(), "Time between two queue readings.", "queue_scrape_interval_s"),
+        Field("timezone", time_zone(), "Where the day begins for which spending is counted."),
         Field("sessions", SESSIONS, "Conversations kept by the router."),
         Field(
             "shared_state",
             member(SharedStateKind),
-            "Whether replicas tell each other of pins and circuit breakers, through the Redis of `sessions.redis_url`.",
+            "Whether replicas tell each other of pins, circuit breakers and spending, through the Redis of "
+            "`sessions.redis_url`.",
         ),
+        Field("workers", integer(1, MAX_WORKERS), "Processes that answer Envoy."),
     ),
     relate=_relate,
 )

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 from router_ext.config.document import Scalar
 from router_ext.config.reading import Reading
 from router_ext.config.scalars import ScalarReader, UnfitError, text_of
-from router_ext.config.sections import Address, TcpAddress, UnixAddress
+from router_ext.config.sections import SOCKET_PATH_BYTES, Address, TcpAddress, UnixAddress
 from router_ext.model.backend import Endpoint
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -20,7 +20,6 @@ _HOST: Final = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*\.?")
 _ALL_NUMBERS: Final = re.compile(r"[0-9.]+")
 _HOST_PORT: Final = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*)):([0-9]{1,5})")
 _UNIX: Final = "unix:"
-_SOCKET_PATH_BYTES: Final = 107
 
 
 def url() -> ScalarReader[Endpoint]:
@@ -138,6 +137,6 @@ def _anchored(value: Address, scalar: Scalar, reading: Reading) -> Address:
     if isinstance(value, TcpAddress):
         return value
     path = reading.folder / value.path
-    if len(bytes(path)) > _SOCKET_PATH_BYTES:
-        reading.problem(scalar, f"the socket's absolute path is longer than {_SOCKET_PATH_BYTES} bytes")
+    if len(bytes(path)) > SOCKET_PATH_BYTES:
+        reading.problem(scalar, f"the socket's absolute path is longer than {SOCKET_PATH_BYTES} bytes")
     return UnixAddress(path)

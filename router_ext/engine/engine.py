@@ -1,6 +1,5 @@
 """Routing of live requests, from the question of a stream to the entry in the access log."""
 
-import asyncio
 import math
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.answers import refusal
-from router_ext.engine.attempts import Attempts
+from router_ext.engine.attempts import Attempt, Attempts
 from router_ext.engine.caches import Caches, Expected
 from router_ext.engine.caller import read_caller
 from router_ext.engine.configured import Configured
@@ -20,18 +19,22 @@ from router_ext.engine.failover import Failover
 from router_ext.engine.forwarding import await_relay, forward_inference, forward_other
 from router_ext.engine.limits import KeptBytes
 from router_ext.engine.pool import Pool
-from router_ext.engine.reconcile import LeakMeter
+from router_ext.engine.reconcile import Losses
 from router_ext.engine.relay import Relay, RelayTools
+from router_ext.engine.releases import Releases
 from router_ext.engine.replication import Replication
 from router_ext.engine.session_calls import TimedStore
 from router_ext.engine.sessions import Sessions, edits_of
 from router_ext.engine.settling import end_of
+from router_ext.engine.spend import OTHER, Spend
+from router_ext.engine.tally import Tally
 from router_ext.engine.turns import OpenTurn
 from router_ext.health.failures import CLIENT_LEFT
 from router_ext.health.load import QueueReading
 from router_ext.model.decision import Choice, Decision, NoChoice
 from router_ext.model.headers import SESSION_HEADERS
-from router_ext.model.outcome import AccessRecord, Outcome
+from router_ext.model.money import PROXIED, cost_micro_usd
+from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import API_BY_PATH, Caller, InferenceRequest
 from router_ext.model.shared import SharedEvent
@@ -67,7 +70,7 @@ class Engine:
     """The router's live state and what is done with it. Used from one event loop only.
 
     ``id_prefix`` must differ between processes and restarts: an access log entry that belongs to another process is not
-    mistaken for one of ours.
+    mistaken for one of ours. ``tally`` is where the workers of one router see each other's requests in flight.
     """
 
     def __init__(
@@ -81,20 +84,23 @@ class Engine:
         id_prefix: str,
         draw: Callable[[], float] = random.random,
         shared: SharedState = ALONE,
+        tally: Tally | None = None,
     ) -> None:
         self._telemetry = telemetry
         self._clock = clock
-        self._released = asyncio.Event()
-        self._leaks: dict[str, LeakMeter] = {}
         self._looked_at = clock.monotonic()
         self._ended = 0
         self._kept_bytes = KeptBytes()
-        self.pool: Final = Pool()
+        self.pool: Final = Pool(tally)
         self.caches: Final = Caches()
         self.exchanges: Final = OpenExchanges()
+        self._releases = Releases(self.pool)
+        self._losses = Losses(self.pool, self.exchanges)
         self._decider = Decider(self.pool, self.caches, telemetry, clock, id_prefix=id_prefix, draw=draw)
-        self._replicas = Replication(self.pool, self.caches, telemetry, clock, shared)
-        self._attempts = Attempts(self.pool, self.caches, self._replicas, telemetry, clock, released=self._wake_waiters)
+        self.spend: Final = Spend(id_prefix, config.server.timezone)
+        self._replicas = Replication(self.pool, self.caches, telemetry, clock, shared, spend=self.spend)
+        ended = self._releases.tell
+        self._attempts = Attempts(self.pool, self.caches, self._replicas, telemetry, clock, released=ended)
         self._failover = Failover(self._decider, self._attempts, self.caches, self.exchanges, telemetry)
         self._sessions = Sessions(TimedStore(sessions, telemetry, clock), telemetry, clock)
         self._relay_tools = RelayTools(self._attempts, self._failover, self._sessions, dispatcher, clock)
@@ -113,7 +119,9 @@ class Engine:
     def configure(self, config: RouterConfig) -> None:
         """Takes over a new configuration. Requests in flight end on the old one."""
         self._now = Configured.of(config, int(self._clock.wall()))
+        self._named_services = config.named_services
         self._decider.configure(self._now.pipeline)
+        self.spend.configure(config.server.timezone)
         self.pool.configure(config.backends)
         self.caches.configure(config.server.kv_pinning, config.backends)
 
@@ -184,7 +192,7 @@ class Engine:
         while isinstance(choice, NoChoice) and choice.full:
             left = deadline - self._clock.monotonic()
             try:
-                await asyncio.wait_for(self._released.wait(), timeout=max(0.0, left))
+                await self._releases.wait(max(0.0, left))
             except TimeoutError:
                 return choice
             choice = self._decider.choose(request, chain)
@@ -316,6 +324,16 @@ class Engine:
             self._sessions.ended(exchange.turn, client_left=end.failure == CLIENT_LEFT)
         outcome = Outcome(record, end.failure, end.ttft_s, end.usage, exchange.attempts)
         self._telemetry.settled(exchange.attempt.decision, outcome)
+        if end.usage is not None:
+            self._charge(exchange.attempt, end.usage)
+
+    def _charge(self, attempt: Attempt, usage: Usage) -> None:
+        """Counts what the last attempt cost, for the service of its caller."""
+        caller, backend = attempt.decision.request.caller, attempt.slot.state.backend
+        micro_usd = cost_micro_usd(backend, usage)
+        service = caller.service if caller.service in self._named_services else OTHER
+        self.spend.add(service, micro_usd, self._clock.wall())
+        self._telemetry.charged(caller, backend.name, PROXIED, micro_usd)
 
     def reconcile(self, active_by_cluster: Mapping[str, int]) -> None:
         """Compares with the requests that Envoy has open by cluster, and gives up those whose log entries got lost.
@@ -327,20 +345,17 @@ class Engine:
         elapsed, self._looked_at = now - self._looked_at, now
         ended, self._ended = self._ended, 0
         rate = ended / elapsed if elapsed > 0 else 0.0
-        for cluster in active_by_cluster.keys() | self.exchanges.clusters() if active_by_cluster else ():
-            surplus = self.exchanges.count(cluster) - active_by_cluster.get(cluster, 0)
-            lost = self._leaks.setdefault(cluster, LeakMeter()).observe(surplus, rate)
-            for exchange in self.exchanges.give_up(cluster, lost) if lost else ():
-                self._attempts.abandon(exchange.attempt)
-                self._failover.settled(exchange)
-                self._forget_request(exchange)
-                self._telemetry.lost(exchange.attempt.decision)
-        self._wake_waiters()
+        for exchange in self._losses.look(active_by_cluster, rate, now):
+            self._attempts.abandon(exchange.attempt)
+            self._failover.settled(exchange)
+            self._forget_request(exchange)
+            self._telemetry.lost(exchange.attempt.decision)
+        self._releases.tell()
 
     async def idle(self) -> None:
         """Returns when no exchange is open."""
         while len(self.exchanges):
-            await self._released.wait()
+            await self._releases.wait()
 
     def _end(self, decision_id: str) -> OpenExchange | None:
         exchange = self.exchanges.end(decision_id)
@@ -349,10 +364,6 @@ class Engine:
             self._failover.settled(exchange)
             self._forget_request(exchange)
         return exchange
-
-    def _wake_waiters(self) -> None:
-        self._released.set()
-        self._released = asyncio.Event()
 
     # Backends
 

@@ -1,5 +1,6 @@
 """Requests that were routed and have not ended yet. Each is settled exactly once."""
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
@@ -55,6 +56,11 @@ class OpenExchange:
         return self.attempt.decision.id
 
     @property
+    def sent_at(self) -> float:
+        """When the present attempt began, in monotonic seconds."""
+        return self.attempt.started_at
+
+    @property
     def cluster(self) -> str:
         """The Envoy cluster of the present attempt."""
         return self.attempt.slot.state.backend.cluster
@@ -95,9 +101,12 @@ class OpenExchanges:
         """How many open exchanges use an Envoy cluster."""
         return sum(item.cluster == cluster for item in self._open.values())
 
-    def give_up(self, cluster: str, number: int) -> list[OpenExchange]:
-        """Takes out the oldest exchanges of a cluster, whose entries seem lost. A late entry still finds them."""
-        mine = [item for item in self._open.values() if item.cluster == cluster][:number]
+    def give_up(self, cluster: str, number: int, sent_by: float = math.inf) -> list[OpenExchange]:
+        """Takes out the oldest attempts at a cluster, whose entries seem lost, as far as they were sent until
+        ``sent_by``. A late entry still finds them.
+        """
+        there = [item for item in self._open.values() if item.cluster == cluster and item.sent_at <= sent_by]
+        mine = sorted(there, key=lambda item: item.sent_at)[:number]
         for exchange in mine:
             del self._open[exchange.id]
             self._given_up[exchange.id] = exchange

@@ -53,17 +53,27 @@ class Sessions:
         messages = read_messages(body.envelope)
         if isinstance(messages, Rejection):
             return messages
-        if not isinstance(wish, ContinueSession):
-            size = self._estimate(body, messages)
-            turn = OpenTurn(_new_id(), owner, body, messages, 0, size, creates=True, sent=messages)
-            return _too_long(turn, now.config.server) or turn
         try:
+            if not isinstance(wish, ContinueSession):
+                return await self._begun(owner, body, messages, now)
             session = await self._store.load(wish.session_id, owner, self._clock.wall())
         except SessionStoreError:
             return STORE_AWAY
         if session is None:
             return _UNKNOWN
         return self._continued(wish, session, body, messages, now)
+
+    async def _begun(
+        self, owner: str, body: InferenceBody, messages: tuple[bytes, ...], now: Configured
+    ) -> OpenTurn | Rejection:
+        """The first turn of a new session. Raises SessionStoreError."""
+        size = self._estimate(body, messages)
+        turn = OpenTurn(_new_id(), owner, body, messages, 0, size, creates=True, sent=messages)
+        too_long = _too_long(turn, now.config.server)
+        if too_long is None:
+            # Shows that the store is there: nobody is to wait for an answer that cannot be kept.
+            await self._store.load(turn.session_id, owner, self._clock.wall())
+        return too_long or turn
 
     def _continued(
         self, wish: ContinueSession, session: Session, body: InferenceBody, messages: tuple[bytes, ...], now: Configured

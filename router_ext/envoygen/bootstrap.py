@@ -18,7 +18,7 @@ from router_ext.config.sections import RouterConfig, Server
 from router_ext.envoygen.listeners import egress_listener, ingress_listener
 from router_ext.envoygen.messages import plain, tcp
 from router_ext.envoygen.names import CLUSTERS_FILE
-from router_ext.envoygen.processor import processor_cluster
+from router_ext.envoygen.processor import processor_clusters
 
 NODE = "router-ext"
 
@@ -35,7 +35,7 @@ def render_bootstrap(config: RouterConfig, directory: Path | None = None) -> dic
             node=Node(id=NODE, cluster=NODE),
             admin=Admin(address=tcp("127.0.0.1", server.envoy_admin_port), ignore_global_conn_limit=True),
             static_resources=BootstrapStaticResources(
-                listeners=[ingress_listener(server), egress_listener(server)], clusters=[processor_cluster(server)]
+                listeners=[ingress_listener(server), egress_listener(server)], clusters=processor_clusters(server)
             ),
             dynamic_resources=BootstrapDynamicResources(cds_config=clusters),
             overload_manager=_connection_limit(server),

@@ -50,7 +50,7 @@ def ext_proc(server: Server) -> ExternalProcessor:
     BUFFERED requests and STREAMED answers are the body modes under which a dead processor costs no request.
     """
     return ExternalProcessor(
-        grpc_service=processor_service(),
+        grpc_service=processor_service(server),
         failure_mode_allow=True,
         status_on_error=HttpStatus(code=StatusCode.ServiceUnavailable),
         allow_mode_override=True,

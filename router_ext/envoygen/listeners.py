@@ -46,7 +46,7 @@ def ingress_listener(server: Server) -> Listener:
     manager = _manager("ingress", server)
     manager.route_config = ingress_routes(server)
     manager.http_filters = ingress_filters(server)
-    manager.access_log = [access_log.json_lines(names.INGRESS_LOG), access_log.to_processor()]
+    manager.access_log = [access_log.json_lines(names.INGRESS_LOG), *access_log.to_processor(server)]
     manager.early_header_mutation_extensions = [_untrusted_headers()]
     manager.use_remote_address = True
     manager.request_timeout = seconds(REQUEST_TIMEOUT_S)

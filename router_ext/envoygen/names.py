@@ -4,6 +4,13 @@ from typing import Final
 
 PROCESSOR_CLUSTER: Final = "router-ext"
 """Cluster of the ext_proc and access log services."""
+
+
+def worker_cluster(worker: int) -> str:
+    """Cluster of one of several workers, by which the access log entries of its own decisions reach it."""
+    return f"{PROCESSOR_CLUSTER}-{worker}"
+
+
 FAIL_OPEN_CLUSTER: Final = "fail-open"
 """Cluster that answers while the processor is away."""
 

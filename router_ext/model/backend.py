@@ -97,8 +97,9 @@ class CircuitBreaker:
 class Backend:
     """One upstream. ``model_name`` is what it calls its model; ``aliases`` are names clients may use for it.
 
-    Prices are US dollars per 1,000,000 tokens, None when the configuration gives none. ``max_concurrent`` bounds the
-    requests in flight from this router.
+    Prices are US dollars per 1,000,000 tokens, None when the configuration gives none; prompt tokens that were in a
+    cache cost ``cost_cached_input_1m`` where there is one. ``max_concurrent`` bounds the requests in flight from this
+    router.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Backend:
     capabilities: frozenset[str] = frozenset()
     max_concurrent: int = 64
     cost_input_1m: float | None = None
+    cost_cached_input_1m: float | None = None
     cost_output_1m: float | None = None
     api_key: Secret | None = field(default=None, repr=False)
     health_endpoint: str = "/health"
@@ -136,7 +138,7 @@ class Backend:
 
     @property
     def max_cost_1m(self) -> float | None:
-        """The higher of the two prices, None when neither is known."""
+        """The higher of the prices of input and output, None when neither is known."""
         return max((price for price in (self.cost_input_1m, self.cost_output_1m) if price is not None), default=None)
 
     @property

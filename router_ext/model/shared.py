@@ -1,9 +1,11 @@
-"""What one router tells the others: which backend's cache holds a prefix now, and whose circuit breaker changed.
+"""What one router tells the others: which backend's cache holds a prefix now, whose circuit breaker changed, and what
+was spent today.
 
-An event names its backend, and where that is: routers whose configurations differ do not take one for another. The
+An event of a backend names it, and where that is: routers whose configurations differ do not take one for another. The
 fields stand in the order of their declaration on the wire (``shared.wire``): new ones go to the end, with a default.
 """
 
+from datetime import date
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
@@ -23,9 +25,18 @@ BETWEEN: Final = 16
 MAX_KEPT: Final = FIRST + BETWEEN + LAST
 """Most boundaries of one event."""
 
+MAX_TOTALS: Final = 100
+"""Most services of one event."""
+
+MAX_MICRO_USD: Final = 2**53
+"""Most micro-dollars of one total, 9 billion dollars: a float holds each amount up to it."""
+
 Name = Annotated[str, Meta(min_length=1, max_length=512)]
 Key = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Size = Annotated[int, Meta(ge=0, le=2**40)]
+RouterId = Annotated[str, Meta(min_length=1, max_length=64)]
+Service = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"\A[\x20-\x7e]+\Z")]
+MicroUsd = Annotated[int, Meta(ge=0, le=MAX_MICRO_USD)]
 
 
 class PrefixServed(Struct, frozen=True, array_like=True, tag="prefix_served"):
@@ -53,7 +64,18 @@ class CircuitChanged(Struct, frozen=True, array_like=True, tag="circuit_changed"
     is_open: bool
 
 
-SharedEvent = PrefixServed | CircuitChanged
+class SpendTold(Struct, frozen=True, array_like=True, tag="spend_told"):
+    """What a router spent on a day so far, by service. Whoever knows it tells it, and an event that comes late says
+    nothing new. ``router`` is a process, ``day`` the calendar day of the time zone that the teller is configured with.
+    """
+
+    router: RouterId
+    day: date
+    totals: Annotated[tuple[tuple[Service, MicroUsd], ...], Meta(max_length=MAX_TOTALS)]
+
+
+BackendEvent = PrefixServed | CircuitChanged
+SharedEvent = BackendEvent | SpendTold
 
 
 def prefix_served(backend: Backend, prompt: Prompt) -> PrefixServed:

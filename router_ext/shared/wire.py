@@ -18,8 +18,10 @@ VERSION: Final = 1
 MAX_EVENTS: Final = 32
 """Most events of one message."""
 
-MAX_BYTES: Final = 128 * 1024
-"""Largest message. The largest event, with 64 boundaries and names of 512 bytes, has 3.4 KB."""
+MAX_BYTES: Final = 512 * 1024
+"""Largest message. The largest event, with 100 totals of services of 128 characters, has 14.2 KB; one of a prompt, with
+64 boundaries and names of 512 bytes, has 3.4 KB.
+"""
 
 
 class Message(Struct, frozen=True, array_like=True):

@@ -7,13 +7,17 @@ import orjson
 import structlog
 
 
-def configure_logging(level: str = "info") -> None:
-    """Sets structlog up. ``level`` is one of debug, info, warning, error. Raises ValueError otherwise."""
+def configure_logging(level: str = "info", **fields: object) -> None:
+    """Sets structlog up. ``level`` is one of debug, info, warning, error. Raises ValueError otherwise.
+
+    Every line has ``fields``.
+    """
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         raise ValueError(f"unknown log level {level!r}")
     structlog.configure(
         processors=[
+            lambda _logger, _method, event: {**event, **fields},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

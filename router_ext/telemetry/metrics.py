@@ -9,10 +9,14 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from router_ext.engine.pool import Slot
+from router_ext.engine.spend import OTHER
 from router_ext.health.load import QueueReading
 from router_ext.model.snapshot import Health
 
 PREFIX: Final = "kronaxis_router"
+
+MICRO: Final = 1_000_000
+"""Micro-dollars of a US dollar."""
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _PROCESSING: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
@@ -43,6 +47,9 @@ class Metrics:
             "backend",
         )
         self.tokens: Final = counter("tokens", "Tokens that engines reported.", "backend", "direction")
+        self.cost_usd: Final = counter(
+            "cost_usd", "US dollars that calls cost, by the backend's prices.", "service", "backend", "kind"
+        )
         self.processing: Final = histogram(
             "processing_seconds", "How long Envoy waited for router_ext in one exchange.", _PROCESSING
         )
@@ -80,7 +87,9 @@ class Metrics:
         self.headers_only: Final = counter(
             "headers_only", "Decisions without the body: Envoy's request body mode does not show it."
         )
-        self.sessions_active: Final = Gauge(f"{PREFIX}_sessions_active", "Sessions in the store.", registry=registry)
+        self.sessions_active: Final = Gauge(
+            f"{PREFIX}_sessions_active", "Sessions in the store.", registry=registry, multiprocess_mode="livemax"
+        )
         self.session_creations: Final = counter("session_creations", "Sessions begun.")
         self.session_hydrations: Final = counter("session_hydrations", "Requests continued from a session.")
         self.session_tokens_saved: Final = counter(
@@ -115,17 +124,23 @@ class Metrics:
             f"{PREFIX}_shared_state_connected",
             "1 while other routers can be reached; 0 also where `shared_state` is none.",
             registry=registry,
+            multiprocess_mode="livemin",
         )
         self.reload_success: Final = Gauge(
             f"{PREFIX}_config_last_reload_success",
             "1 when the last change of the file was taken over, else 0.",
             registry=registry,
+            multiprocess_mode="livemin",
         )
         self.reload_time: Final = Gauge(
             f"{PREFIX}_config_last_reload_success_timestamp_seconds",
             "When a configuration was last taken over.",
             registry=registry,
+            multiprocess_mode="livemin",
         )
+
+
+_PIN_ENTRIES: Final = "kv_pin_entries"
 
 
 class BackendCollector(Collector):
@@ -138,6 +153,15 @@ class BackendCollector(Collector):
         self._pin_entries = pin_entries
         self._now = now
 
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """The names of all families."""
+        return tuple(f"{PREFIX}_{name}" for name in (*(gauge[0] for gauge in _BACKEND_GAUGES), _PIN_ENTRIES))
+
+    def describe(self) -> Iterable[Metric]:
+        """The families without samples, by which a registry finds this collector for a name."""
+        return [GaugeMetricFamily(name, "") for name in self.names()]
+
     def collect(self) -> Iterable[Metric]:
         """One sample a backend and gauge; a figure that is not known has no sample."""
         now, slots = self._now(), self._slots()
@@ -148,7 +172,29 @@ class BackendCollector(Collector):
                 if figure is not None:
                     family.add_metric([backend], figure)
             yield family
-        yield GaugeMetricFamily(f"{PREFIX}_kv_pin_entries", "Prefixes remembered.", value=self._pin_entries())
+        yield GaugeMetricFamily(f"{PREFIX}_{_PIN_ENTRIES}", "Prefixes remembered.", value=self._pin_entries())
+
+
+class SpendCollector(Collector):
+    """What was spent today, read when it is scraped. ``totals`` gives micro-dollars by service, ``named_services``
+    those that get a label value of their own: other routers may name others.
+    """
+
+    def __init__(self, totals: Callable[[], Mapping[str, int]], named_services: Callable[[], frozenset[str]]) -> None:
+        self._totals = totals
+        self._named_services = named_services
+
+    def collect(self) -> Iterable[Metric]:
+        """One sample for each label value that something was spent for."""
+        named, sums = self._named_services(), dict[str, int]()
+        for service, micro_usd in self._totals().items():
+            label = service if service in named else OTHER
+            sums[label] = sums.get(label, 0) + micro_usd
+        text = "US dollars that all routers together spent since midnight, by `server.timezone`."
+        family = GaugeMetricFamily(f"{PREFIX}_spent_today_usd", text, labels=["service"])
+        for label, micro_usd in sums.items():
+            family.add_metric([label], micro_usd / MICRO)
+        yield family
 
 
 def _queue(slot: Slot, now: float) -> QueueReading | None:
@@ -189,7 +235,7 @@ _BACKEND_GAUGES: Final[tuple[_BackendGauge, ...]] = (
         "95th percentile of the time to first token of the last 100 requests.",
         lambda slot, _: slot.state.ttft.p95_ms if slot.state.ttft.samples else None,
     ),
-    ("backend_active_requests", "Requests of this router in flight.", lambda slot, _: slot.state.in_flight),
+    ("backend_active_requests", "Requests of this router in flight.", lambda slot, _: slot.own_in_flight),
     ("backend_queue_depth", "Requests that wait in the engine.", _queue_depth),
     ("backend_active_inference", "Requests that the engine works on.", _active_inference),
     ("backend_scrape_age_seconds", "Age of the last good metrics page.", lambda slot, now: slot.queue.age_s(now)),

@@ -9,15 +9,13 @@ from typing import Final
 import structlog
 from prometheus_client import Counter, Histogram
 
+from router_ext.engine.spend import OTHER
 from router_ext.model.decision import Decision
 from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.snapshot import Health
-from router_ext.telemetry.metrics import Metrics
-
-OTHER: Final = "other"
-"""Label value of services that the configuration does not name."""
+from router_ext.telemetry.metrics import MICRO, Metrics
 
 _SERIES_KEPT: Final = 4096
 
@@ -47,6 +45,7 @@ class Recorder:
         # The labels of one settled exchange, looked up once: prometheus-client locks and validates at each look-up.
         self._settled = lru_cache(maxsize=_SERIES_KEPT)(self._settled_series)
         self._requests = lru_cache(maxsize=_SERIES_KEPT)(metrics.requests.labels)
+        self._costs = lru_cache(maxsize=_SERIES_KEPT)(metrics.cost_usd.labels)
         self._shared_published = lru_cache(maxsize=_SERIES_KEPT)(metrics.shared_published.labels)
         self._shared_received = lru_cache(maxsize=_SERIES_KEPT)(metrics.shared_received.labels)
 
@@ -82,6 +81,10 @@ class Recorder:
             series.prompt_tokens.inc(max(0, usage.prompt_tokens))
             series.completion_tokens.inc(max(0, usage.completion_tokens))
         self._log.info("exchange", **_line(decision, outcome))
+
+    def charged(self, caller: Caller, backend: str, kind: str, micro_usd: int) -> None:
+        """Counts the dollars."""
+        self._costs(self._service(caller), backend, kind).inc(micro_usd / MICRO)
 
     def failed_over(self, decision: Decision, to: str, reason: str) -> None:
         """Counts the move, with one line."""

@@ -36,7 +36,8 @@ def test_placeholders_of_other_tools_are_refused_in_keys_and_urls() -> None:
             4,
             "backends[2].note",
             "unknown key; known: name, url, type, model_name, aliases, lora_adapters, capabilities, "
-            "max_concurrent, cost_input_1m, cost_output_1m, api_key, health_endpoint, circuit_breaker",
+            "max_concurrent, cost_input_1m, cost_cached_input_1m, cost_output_1m, api_key, health_endpoint, "
+            "circuit_breaker",
         ),
     ]
 

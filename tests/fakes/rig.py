@@ -10,6 +10,7 @@ import orjson
 
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.engine import Engine, wants_body
+from router_ext.engine.tally import Tally
 from router_ext.model.snapshot import Health
 from router_ext.ports import SessionStore
 from router_ext.stream.effects import Answer, Ask, AskFollow, AskRelay, Effect, Forward, Plan, ReportFirstToken
@@ -29,7 +30,7 @@ BODY = b'{"model":"m-a","messages":[{"role":"user","content":"hi"}]}'
 @dataclass(slots=True)
 class EngineRig:
     """An engine whose backends are all healthy. ``store`` takes the place of ``sessions``, and ``loop`` that of a new
-    event loop for each call.
+    event loop for each call. ``tally`` is there for one of several workers.
     """
 
     config: RouterConfig
@@ -40,11 +41,12 @@ class EngineRig:
     draw: Callable[[], float] = lambda: 1.0
     store: SessionStore | None = None
     loop: asyncio.AbstractEventLoop | None = None
+    tally: Tally | None = None
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
         outside = self.telemetry, self.clock, self.dispatcher, self.store or self.sessions
-        self.engine = Engine(self.config, *outside, id_prefix="t", draw=self.draw)
+        self.engine = Engine(self.config, *outside, id_prefix="t", draw=self.draw, tally=self.tally)
         self.heal()
 
     def heal(self) -> None:

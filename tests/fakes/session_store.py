@@ -11,14 +11,17 @@ from router_ext.ports import SessionStoreError
 
 @dataclass(slots=True)
 class FakeSessionStore:
-    """Implements ``ports.SessionStore`` without any limit. While ``away`` every call raises."""
+    """Implements ``ports.SessionStore`` without any limit. While ``away`` every call raises, while ``read_only`` those
+    that change something do.
+    """
 
     sessions: dict[str, Session] = field(default_factory=dict)
     away: bool = False
+    read_only: bool = False
 
     async def create(self, session_id: str, owner: str, turn: Turn, now_s: float) -> None:
         """Keeps the first turn."""
-        self._reach()
+        self._reach(writes=True)
         meta = SessionMeta(session_id, owner, now_s, now_s, 1, _tokens_after(turn, 0), turn.bytes)
         self.sessions[session_id] = Session(meta, turn.messages)
 
@@ -32,7 +35,7 @@ class FakeSessionStore:
 
     async def append(self, session_id: str, owner: str, turn: Turn, now_s: float) -> bool:
         """Adds the turn to the owner's session."""
-        self._reach()
+        self._reach(writes=True)
         session = self._owned(session_id, owner)
         if session is None:
             return False
@@ -48,7 +51,7 @@ class FakeSessionStore:
 
     async def delete(self, session_id: str, owner: str | None = None) -> bool:
         """Destroys the session, of any owner where none is given."""
-        self._reach()
+        self._reach(writes=True)
         session = self.sessions.get(session_id)
         if session is None or owner not in (None, session.meta.owner):
             return False
@@ -66,8 +69,8 @@ class FakeSessionStore:
         self._reach()
         return len(self.sessions)
 
-    def _reach(self) -> None:
-        if self.away:
+    def _reach(self, *, writes: bool = False) -> None:
+        if self.away or (writes and self.read_only):
             raise SessionStoreError
 
     def _owned(self, session_id: str, owner: str) -> Session | None:

@@ -63,6 +63,7 @@ class RecordingTelemetry:
     events_received: list[str] = field(default_factory=list)
     events_dropped: list[int] = field(default_factory=list)
     connections: list[bool] = field(default_factory=list)
+    charges: list[tuple[str, str, str, int]] = field(default_factory=list)
 
     def forget(self) -> None:
         """Empties every list, and starts the counts anew."""
@@ -81,6 +82,10 @@ class RecordingTelemetry:
         """Keeps the end."""
         assert decision.id not in {end.decision.id for end in self.ends}, "settled twice"
         self.ends.append(Settled(decision, outcome))
+
+    def charged(self, caller: Caller, backend: str, kind: str, micro_usd: int) -> None:
+        """Keeps the cost by service, backend and kind."""
+        self.charges.append((caller.service, backend, kind, micro_usd))
 
     def failed_over(self, decision: Decision, to: str, reason: str) -> None:
         """Keeps the move."""

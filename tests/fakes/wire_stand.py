@@ -129,7 +129,7 @@ class Stand:
         self.kept.forget()
         self.dispatcher.forget()
         self.sessions.sessions.clear()
-        self.sessions.away = False
+        self.sessions.away = self.sessions.read_only = False
 
     def lose_open_exchanges(self, looks: int = 12) -> None:
         """Reconciles with an Envoy that has nothing open, once a second."""

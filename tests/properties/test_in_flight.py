@@ -1,5 +1,7 @@
 """Requests that begin and end while configurations come and go, in any order."""
 
+from zoneinfo import ZoneInfo
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -9,6 +11,7 @@ from router_ext.engine.caches import Caches
 from router_ext.engine.exchanges import OpenExchange, OpenExchanges
 from router_ext.engine.pool import Pool, Slot
 from router_ext.engine.replication import Replication
+from router_ext.engine.spend import Spend
 from router_ext.model.backend import Endpoint
 from router_ext.model.decision import Decision
 from router_ext.ports import ALONE
@@ -26,7 +29,7 @@ class InFlight(RuleBasedStateMachine):
         super().__init__()
         self.pool, self.exchanges = Pool(), OpenExchanges()
         caches, telemetry, clock = Caches(), RecordingTelemetry(), FakeClock()
-        replication = Replication(self.pool, caches, telemetry, clock, ALONE)
+        replication = Replication(self.pool, caches, telemetry, clock, ALONE, spend=Spend("me", ZoneInfo("UTC")))
         self.attempts = Attempts(self.pool, caches, replication, telemetry, clock, released=lambda: None)
         self.open: dict[str, Slot] = {}
         self.ended: list[str] = []

@@ -52,6 +52,15 @@ def test_a_bad_file_changes_nothing_and_is_reported(change: bytes | ConfigError)
     assert router.taken == []
 
 
+def test_the_option_of_the_command_line_stands_above_a_new_file_too() -> None:
+    """A reload reads ``server.workers`` as the start did."""
+    router, telemetry = Router(), RecordingTelemetry()
+    several = GOOD + b"\nserver: {workers: 8}"
+    Reloader(Path("router.yaml"), {}, telemetry, router.take_over, workers=1).handle(several)
+    assert [loaded.config.server.workers for loaded in router.taken] == [1]
+    assert len(reload(several, router).reload_problems) == 1
+
+
 @pytest.mark.parametrize("failure", [OSError("no space left"), RuntimeError("no CA bundle")])
 def test_a_good_file_whose_envoy_files_cannot_be_written_is_refused(failure: Exception) -> None:
     """A full disk is no reason to stop routing."""
@@ -65,6 +74,7 @@ def test_settings_that_need_a_restart_are_named() -> None:
     assert restart_only(old, new) == ("port", "max_body_bytes")
     shared = RouterConfig(server=Server(shared_state=SharedStateKind.REDIS))
     assert restart_only(old, shared) == ("shared_state",)
+    assert restart_only(old, RouterConfig(server=Server(workers=2))) == ("workers",)
 
 
 def test_the_store_of_sessions_needs_a_restart() -> None:

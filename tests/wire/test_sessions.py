@@ -170,7 +170,7 @@ def test_in_any_chunking_the_client_has_the_last_event_only_of_what_is_kept(
 ) -> None:
     """Otherwise it has whole events, and then an error."""
     stand.forget()
-    stand.sessions.away = away
+    stand.sessions.read_only = away
     outcome = ask(stand, said("hi", stream=True), CREATE, streamed(*chunks))
     status, body = told(outcome)
     assert status == 200

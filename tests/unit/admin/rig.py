@@ -5,7 +5,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
+from router_ext.admin.access import Access
 from router_ext.admin.api import admin_app
+from router_ext.admin.sessions import session_routes
 from router_ext.admin.status import Status
 from router_ext.model.secret import Secret
 from router_ext.model.session import Session, SessionMeta
@@ -34,15 +36,11 @@ class AdminRig:
 
     def __init__(self, store: SessionStore | None = None, token: str = "", *, exposed: bool = False) -> None:
         self.telemetry = RecordingTelemetry()
-        app = admin_app(
-            Status(snapshot=dict, decisions=list, ready=lambda: True, uptime_s=lambda: 1.0),
-            CollectorRegistry(),
-            ("127.0.0.1",),
-            sessions=lambda: store,
-            telemetry=self.telemetry,
-            token=Secret(token) if token else None,
-            exposed=exposed,
+        status = Status(
+            snapshot=dict, decisions=list, is_ready=lambda: True, uptime_s=lambda: 1.0, registry=CollectorRegistry()
         )
+        access = Access(Secret(token) if token else None, exposed=exposed)
+        app = admin_app(status, access, session_routes(lambda: store, self.telemetry))
         self.client = TestClient(app, base_url="http://127.0.0.1")
 
     def ask(self, target: str, method: str = "GET", authorization: str | None = None) -> tuple[int, Any]:

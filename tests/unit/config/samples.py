@@ -32,11 +32,13 @@ server:
   kv_pinning: {enabled: true, ttl: 20m, max_entries: 500, max_queue_ratio: 1.5}
   queue_aware_routing: true
   queue_scrape_interval: 2.5
+  timezone: Australia/Adelaide
   sessions: {enabled: true, store: redis, redis_url: "env:REDIS", encryption_key: "env:SESSION_KEY", ttl: 3h,
     max_sessions: 10, max_bytes: 1GiB, max_context_tokens: 4000, store_timeout: 100ms}
 backends:
   - {name: a, url: "http://127.0.0.1:8000", type: vllm, model_name: m, aliases: [fast], lora_adapters: [sql],
-     capabilities: [json_output], max_concurrent: 8, cost_input_1m: 0.01, cost_output_1m: 0.02}
+     capabilities: [json_output], max_concurrent: 8, cost_input_1m: 0.01, cost_cached_input_1m: 0.005,
+     cost_output_1m: 0.02}
   - name: b
     url: https://api.openai.com/v1/
     type: openai
@@ -81,6 +83,7 @@ server:
   kv_pinning: {enabled: false, ttl: 30m, max_entries: 10000, max_queue_ratio: 2.0}
   queue_aware_routing: false
   queue_scrape_interval: 5s
+  timezone: UTC
   sessions: {enabled: false, store: memory, ttl: 2h, max_sessions: 1000, max_bytes: 2GiB, max_context_tokens: 500000,
     store_timeout: 500ms}
 backends:

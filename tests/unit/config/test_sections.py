@@ -1,6 +1,7 @@
 """What a whole file becomes, and what each setting accepts."""
 
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -54,6 +55,7 @@ def test_every_setting_of_a_full_file_is_read() -> None:
             kv_pinning=KvPinning(enabled=True, ttl_s=1200.0, max_entries=500, max_queue_ratio=1.5),
             queue_aware_routing=True,
             queue_scrape_interval_s=2.5,
+            timezone=ZoneInfo("Australia/Adelaide"),
             sessions=Sessions(
                 enabled=True,
                 store=StoreKind.REDIS,
@@ -77,6 +79,7 @@ def test_every_setting_of_a_full_file_is_read() -> None:
                 capabilities=frozenset({"json_output"}),
                 max_concurrent=8,
                 cost_input_1m=0.01,
+                cost_cached_input_1m=0.005,
                 cost_output_1m=0.02,
             ),
             Backend(
@@ -156,6 +159,16 @@ def test_the_health_probe_follows_from_the_type(kind: str, probe: str) -> None:
     assert config(text).backends[0].health_endpoint == probe
 
 
+def test_a_time_zone_that_does_not_exist_is_refused_with_the_closest_one() -> None:
+    """Files beside the zones are none, nor is a path out of their folder."""
+    expected = "expected an IANA time zone like UTC or Europe/Berlin"
+    assert refused(with_server("timezone: europe/berlin")) == {
+        "server.timezone": f"{expected}, got 'europe/berlin'; did you mean 'Europe/Berlin'?"
+    }
+    for name in ("zone.tab", "/etc/passwd", "../zoneinfo/UTC"):
+        assert refused(with_server(f"timezone: {name}"))["server.timezone"].startswith(expected)
+
+
 SERVER_BOUNDS = [
     ("port", ["1", "65535"], ["0", "65536", "-1", "'8050'", "8050.0", "true", "[1]"]),
     ("health_check_interval", ["1ms", "0.001", "365h", "31536000"], ["0", "0s", "-1", "0.0009", "31536001", "'10'"]),
@@ -167,6 +180,11 @@ SERVER_BOUNDS = [
     ("admin_host", ["localhost", "'::1'", "0.0.0.0"], ["''", "'[::1]'", "999.1.1.1", "'a b'", "1"]),
     ("envoy_dir", ["x", "/x"], ["''", "1", '"a\\nb"']),
     ("kv_pinning", ["{max_queue_ratio: 0.1}"], ["{max_queue_ratio: 0}", "{max_queue_ratio: .inf}", "{ttl: 0}"]),
+    (
+        "timezone",
+        ["UTC", "Etc/GMT+5", "America/Argentina/Buenos_Aires"],
+        ["''", "Mars", "Europe", "+01:00", "1", "[UTC]"],
+    ),
     ("sessions", ["{max_sessions: 1}"], ["{max_sessions: 0}", "{max_context_tokens: 0}", "[]", "1"]),
 ]
 
@@ -187,6 +205,7 @@ def test_a_server_setting_out_of_bounds_or_of_another_type_is_refused(key: str, 
 BACKEND_BOUNDS = [
     ("max_concurrent", ["1"], ["0", "-1", "1.0"]),
     ("cost_input_1m", ["0", "0.01", "1000000"], ["-0.01", "1000000.5", ".nan", "'1'"]),
+    ("cost_cached_input_1m", ["0", "0.01", "1000000"], ["-0.01", "1000000.5", ".nan", "'1'"]),
     ("aliases", ["[]", "['a b', '~']"], ["['']", "[' a']", "['ä']", "[1]", "[x, x]", "x", '["a\\tb"]']),
     ("lora_adapters", [f"[{'x' * 256}]"], [f"[{'x' * 257}]"]),
     ("capabilities", ["[json_output]"], ["[json output]", "['']"]),

@@ -1,6 +1,7 @@
 """Two routers over the same backends: what one tells, and what the other makes of it."""
 
 from dataclasses import dataclass, field, replace
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -10,6 +11,7 @@ from router_ext.engine.caches import Caches
 from router_ext.engine.engine import Engine
 from router_ext.engine.pool import Pool
 from router_ext.engine.replication import Replication
+from router_ext.engine.spend import Spend
 from router_ext.model.backend import Backend, BackendType, CircuitBreaker, Endpoint
 from router_ext.model.decision import Decision
 from router_ext.model.shared import CircuitChanged, PrefixServed, SharedEvent
@@ -188,9 +190,8 @@ def test_an_answer_of_a_session_is_told_once_more() -> None:
     pool, caches = Pool(), Caches()
     pool.configure([one])
     caches.configure(KvPinning(enabled=True), [one])
-    attempts = Attempts(
-        pool, caches, Replication(pool, caches, telemetry, clock, line), telemetry, clock, released=lambda: None
-    )
+    replication = Replication(pool, caches, telemetry, clock, line, spend=Spend("me", ZoneInfo("UTC")))
+    attempts = Attempts(pool, caches, replication, telemetry, clock, released=lambda: None)
     envelope = read_envelope(chat(DOCUMENT))
     assert isinstance(envelope, Envelope)
     chain = caches.read(request(), envelope)

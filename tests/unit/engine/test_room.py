@@ -2,7 +2,9 @@
 
 import asyncio
 from contextlib import aclosing
+from pathlib import Path
 
+from router_ext.engine.tally import Tally
 from router_ext.model.snapshot import Health
 from router_ext.stream.effects import Answer, Forward, Plan
 from router_ext.stream.events import ResponseHeaders
@@ -114,6 +116,58 @@ def test_nobody_waits_for_a_backend_that_is_down() -> None:
     rig.clock.step_s = 1.0
     assert rig.refuse()[0] == 503
     assert rig.clock.now_s == before + 1.0
+
+
+def _workers(path: Path, room: int) -> tuple[EngineRig, EngineRig]:
+    """Two workers of one router over one backend."""
+    Tally.create(path / "tally", 2)
+    one, two = (EngineRig(router(backend(room=room)), tally=Tally.open(path / "tally", worker)) for worker in range(2))
+    return one, two
+
+
+def test_all_workers_together_keep_the_bound(tmp_path: Path) -> None:
+    """The last place goes to either; the next request is refused by both."""
+    one, two = _workers(tmp_path, room=3)
+    for rig in (one, two, one):
+        rig.forward()
+    for rig in (one, two):
+        rig.clock.step_s = 0.3
+        assert rig.refuse()[0] == 503
+        assert rig.engine.recent[-1].candidates[0].reason == "serves 3 of 3"
+        assert rig.in_flight() == {"a": 3}
+
+
+def test_a_request_waits_until_one_of_another_worker_ends(tmp_path: Path) -> None:
+    """Nobody tells of it, so the waiting look for it. Once more, as looking ends with the last who waits."""
+    one, two = _workers(tmp_path, room=1)
+    before = one.forward().metadata["id"]
+
+    async def scene() -> Plan:
+        task = await _waiting(two)
+        one.engine.settle(record(before))
+        return await task
+
+    for _ in range(2):
+        plan = asyncio.run(scene())
+        assert isinstance(plan, Forward)
+        assert (one.in_flight(), two.in_flight()) == ({"a": 1}, {"a": 1})
+        two.engine.settle(record(plan.metadata["id"]))
+        before = one.forward().metadata["id"]
+
+
+def test_a_place_that_another_worker_freed_goes_to_one_of_the_waiting(tmp_path: Path) -> None:
+    """The others go on waiting, and are refused when their time is over."""
+    one, two = _workers(tmp_path, room=1)
+    before = one.forward().metadata["id"]
+
+    async def scene() -> list[Plan]:
+        tasks = [await _waiting(two), await _waiting(two)]
+        one.engine.settle(record(before))
+        return await asyncio.gather(*tasks)
+
+    plans = asyncio.run(scene())
+    assert sorted(type(plan).__name__ for plan in plans) == ["Answer", "Forward"]
+    assert two.in_flight() == {"a": 1}
 
 
 def test_idle_ends_with_the_last_exchange() -> None:

@@ -112,12 +112,12 @@ def test_a_turn_needs_a_new_message() -> None:
         assert refused(ask(run, body_of(*messages), continues(session_id)), 400, "invalid_messages")
 
 
-@pytest.mark.parametrize("make", [continues, ends])
-def test_while_the_store_is_away_sessions_are_told_to_come_back(make: object) -> None:
+@pytest.mark.parametrize("wish", [0, 1, 2], ids=["create", "continue", "end"])
+def test_while_the_store_is_away_sessions_are_told_to_come_back(wish: int) -> None:
     """503 with ``Retry-After``; no backend is asked, and the session is there afterwards."""
     run = rig()
     session_id = created(run)
-    headers = continues(session_id) if make is continues else ends(session_id)
+    headers = [CREATE, continues(session_id), ends(session_id)][wish]
     run.sessions.away = True
     asked = ask(run, said("more"), headers)
     assert (asked.status, asked.body) == (503, UNSAVED)
@@ -261,5 +261,6 @@ def test_every_call_of_the_store_is_told() -> None:
     ask(run, said("more"), continues(session_id))
     calls = [(operation, ok) for operation, _, ok in run.telemetry.store_calls]
     assert calls == [
-        *(("create", True), ("load", True), ("append", True), ("load", True), ("delete", True), ("load", False))
+        *(("load", True), ("create", True), ("load", True), ("append", True), ("load", True), ("delete", True)),
+        ("load", False),
     ]

@@ -304,7 +304,7 @@ def test_the_next_turn_is_expected_in_the_cache_with_the_answer(stream: bool) ->
 def test_an_answer_that_was_not_kept_is_expected_nowhere() -> None:
     """It will not come back."""
     run = pinned()
-    run.sessions.away = True
+    run.sessions.read_only = True
     answer = "All work and no play makes a dull router. " * 300
     ask(run, said("hi"), CREATE, plain(answer))
     begin(run, body_of(user("hi"), assistant(answer), user("more")))

@@ -1,17 +1,20 @@
 """Messages between routers: what is sent, and what is made of anything else."""
 
+from datetime import date
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from router_ext.model.prefix import Boundary, Prompt
-from router_ext.model.shared import CircuitChanged, PrefixServed, SharedEvent, prefix_served
+from router_ext.model.shared import CircuitChanged, PrefixServed, SharedEvent, SpendTold, prefix_served
 from router_ext.shared.wire import MAX_BYTES, decode, decode_event, encode, kind
 from tests.fakes.domain import backend
 
 SERVED = PrefixServed("a", "http://a:8000", "m", ((bytes(range(16)), 2048),))
 OPENED = CircuitChanged("a", "http://a:8000", is_open=True)
+SPENT = SpendTold("r-1", date(2026, 3, 10), (("shop", 1_500_000), ("other", 0)))
 
 
 def packed(*elements: object) -> bytes:
@@ -23,7 +26,8 @@ def test_a_message_is_an_array_of_version_sender_and_events() -> None:
     """Routers of several versions talk to each other: this is what they agree on."""
     served = ["prefix_served", "a", "http://a:8000", "m", [[bytes(range(16)), 2048]]]
     opened = ["circuit_changed", "a", "http://a:8000", True]
-    assert encode("me", [SERVED, OPENED]) == packed(1, "me", [served, opened])
+    spent = ["spend_told", "r-1", "2026-03-10", [["shop", 1_500_000], ["other", 0]]]
+    assert encode("me", [SERVED, OPENED, SPENT]) == packed(1, "me", [served, opened, spent])
     assert encode("me", []) == packed(1, "me", [])
 
 
@@ -33,13 +37,15 @@ def read(data: bytes) -> tuple[str, list[SharedEvent | None]] | None:
     return None if message is None else (message.sender, [decode_event(event) for event in message.events])
 
 
-@pytest.mark.parametrize("events", [[], [SERVED], [OPENED, SERVED], [OPENED] * 32])
+@pytest.mark.parametrize("events", [[], [SERVED], [OPENED, SERVED, SPENT], [OPENED] * 32])
 def test_what_was_sent_is_what_comes(events: list[SharedEvent]) -> None:
     """With its sender, in order."""
     assert read(encode("me", events)) == ("me", events)
 
 
-@pytest.mark.parametrize(("event", "name"), [(SERVED, "prefix_served"), (OPENED, "circuit_changed")])
+@pytest.mark.parametrize(
+    ("event", "name"), [(SERVED, "prefix_served"), (OPENED, "circuit_changed"), (SPENT, "spend_told")]
+)
 def test_kinds_are_metric_labels(event: SharedEvent, name: str) -> None:
     """Their names do not change."""
     assert kind(event) == name
@@ -90,6 +96,22 @@ def test_what_is_no_message_is_none(data: bytes) -> None:
         ["prefix_served", "a", "http://a:8000", "m", [[bytes(16), -1]]],
         ["prefix_served", "a", "http://a:8000", "m", [[bytes(16), 1]] * 65],
         ["prefix_served", "a", "http://a:8000", "m" * 513, []],
+        ["spend_told", "r", "2026-03-10"],
+        ["spend_told", "", "2026-03-10", []],
+        ["spend_told", "r" * 65, "2026-03-10", []],
+        ["spend_told", "r", "2026-02-30", []],
+        ["spend_told", "r", "today", []],
+        ["spend_told", "r", 20_260_310, []],
+        ["spend_told", "r", "2026-03-10", [["shop", 1]] * 101],
+        ["spend_told", "r", "2026-03-10", [["shop", -1]]],
+        ["spend_told", "r", "2026-03-10", [["shop", 2**53 + 1]]],
+        ["spend_told", "r", "2026-03-10", [["shop", 2**64 - 1]]],
+        ["spend_told", "r", "2026-03-10", [["shop", 1.5]]],
+        ["spend_told", "r", "2026-03-10", [["shop"]]],
+        ["spend_told", "r", "2026-03-10", [["", 1]]],
+        ["spend_told", "r", "2026-03-10", [["s" * 129, 1]]],
+        ["spend_told", "r", "2026-03-10", [["shop\n", 1]]],
+        ["spend_told", "r", "2026-03-10", [["caf\u00e9", 1]]],
     ],
 )
 def test_what_is_no_event_leaves_the_others_of_its_message(event: object) -> None:
@@ -107,7 +129,7 @@ def test_no_bytes_raise(data: bytes) -> None:
 @given(st.data())
 def test_no_damaged_message_raises(data: st.DataObject) -> None:
     """Nor one with any byte changed."""
-    message = bytearray(encode("me", [SERVED, OPENED]))
+    message = bytearray(encode("me", [SERVED, OPENED, SPENT]))
     message[data.draw(st.integers(0, len(message) - 1))] = data.draw(st.integers(0, 255))
     read(bytes(message))
 
@@ -131,8 +153,15 @@ def test_of_a_longer_prompt_both_ends_are_told_whole_and_the_rest_in_steps() -> 
         assert len(told) <= 64
 
 
-def test_the_largest_message_fits() -> None:
-    """32 events with names of 512 characters and 64 boundaries."""
-    events = [PrefixServed("a" * 512, "b" * 512, "c" * 512, ((bytes(16), 2**40),) * 64)] * 32
-    assert len(encode("me", events)) < MAX_BYTES
-    assert read(encode("me", events)) == ("me", events)
+@pytest.mark.parametrize(
+    ("event", "size"),
+    [
+        (PrefixServed("a" * 512, "b" * 512, "c" * 512, ((bytes(16), 2**40),) * 64), 3355),
+        (SpendTold("é" * 64, date(2026, 3, 10), (("s" * 128, 2**53),) * 100), 14_156),
+    ],
+)
+def test_the_largest_message_fits(event: SharedEvent, size: int) -> None:
+    """32 events with names of 512 characters and 64 boundaries; or with a hundred totals, each at its bounds."""
+    assert len(encode("me", [event])) - len(encode("me", [])) == size
+    assert len(encode("me", [event] * 32)) < MAX_BYTES
+    assert read(encode("me", [event] * 32)) == ("me", [event] * 32)

@@ -1,9 +1,12 @@
 """Gauges of the backends."""
 
+from pathlib import Path
+
 import pytest
 from prometheus_client import CollectorRegistry
 
-from router_ext.engine.pool import Slot
+from router_ext.engine.pool import Pool, Slot
+from router_ext.engine.tally import Tally
 from router_ext.health.load import QueueReading
 from router_ext.model.snapshot import Health
 from router_ext.telemetry.metrics import BackendCollector
@@ -29,6 +32,17 @@ def test_a_backend_counts_as_healthy_while_it_takes_requests(health: Health, val
     registry = registry_of(slot)
     assert registry.get_sample_value("kronaxis_router_backend_healthy", LABELS) == value
     assert registry.get_sample_value("kronaxis_router_backend_active_requests", LABELS) == 3.0
+
+
+def test_a_worker_shows_the_requests_that_it_has_in_flight_itself(tmp_path: Path) -> None:
+    """They are added over all workers elsewhere: none counts twice."""
+    Tally.create(tmp_path / "tally", 2)
+    one, two = (Pool(Tally.open(tmp_path / "tally", worker)) for worker in range(2))
+    for pool in (one, two):
+        pool.configure([backend()])
+        pool["a"].acquire()
+    assert one.snapshot()["a"].in_flight == 2
+    assert registry_of(one["a"]).get_sample_value("kronaxis_router_backend_active_requests", LABELS) == 1.0
 
 
 def test_what_is_not_known_has_no_sample() -> None:

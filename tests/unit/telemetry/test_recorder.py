@@ -4,6 +4,7 @@ import pytest
 
 from router_ext.health.failures import failure_of
 from router_ext.model.decision import Decision
+from router_ext.model.money import PROXIED
 from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import Caller, InferenceRequest
@@ -66,6 +67,14 @@ def test_token_counts_below_zero_count_as_none() -> None:
     rig = RecorderRig()
     rig.recorder.settled(_decision(), _outcome(record("t-1", usage=Usage(-5, 3)), None))
     assert rig.series("tokens_total") == {("a", "prompt"): 0.0, ("a", "completion"): 3.0}
+
+
+def test_costs_are_counted_in_dollars_by_service_backend_and_kind() -> None:
+    """Two calls of $1.25 and $0.000001; one without a cost shows its series, and a service without a name is other."""
+    rig = RecorderRig()
+    for service, micro_usd in (("shop", 1_250_000), ("shop", 1), ("cart", 0)):
+        rig.recorder.charged(Caller(service), "a", PROXIED, micro_usd)
+    assert rig.series("cost_usd_total") == {("a", "proxied", "shop"): 1.250001, ("a", "proxied", "other"): 0.0}
 
 
 def test_an_exchange_is_one_line_of_known_fields() -> None:

@@ -6,11 +6,15 @@ from tests.fakes.recorder import RecorderRig
 def test_events_are_counted_by_kind() -> None:
     """And those that were given up, together."""
     rig = RecorderRig()
-    for event in ("prefix_served", "prefix_served", "circuit_changed"):
+    for event in ("prefix_served", "prefix_served", "circuit_changed", "spend_told"):
         rig.recorder.shared_published(event)
     rig.recorder.shared_received("unreadable")
     rig.recorder.shared_dropped(3)
-    assert rig.series("shared_state_published_total") == {("prefix_served",): 2.0, ("circuit_changed",): 1.0}
+    assert rig.series("shared_state_published_total") == {
+        ("prefix_served",): 2.0,
+        ("circuit_changed",): 1.0,
+        ("spend_told",): 1.0,
+    }
     assert rig.series("shared_state_received_total") == {("unreadable",): 1.0}
     assert rig.series("shared_state_dropped_total") == {(): 3.0}
 

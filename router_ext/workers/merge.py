@@ -1,0 +1,75 @@
+"""One answer out of the answers of all workers."""
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+Json = dict[str, Any]
+
+_HEALTH_ORDER: Final = ("healthy", "degraded", "down")
+
+
+def merged_health(answers: Iterable[Json]) -> Json:
+    """Every backend as the worker sees it that sees it worst. ``status`` is ``ok`` while a worker has a backend that
+    takes requests, ``no_backend`` while none has, ``no_worker`` without an answer.
+    """
+    found = list(answers)
+    backends: dict[str, Json] = {}
+    for answer in found:
+        for backend in answer["backends"]:
+            name = backend["name"]
+            backends[name] = _worse(backends[name], backend) if name in backends else backend
+    status = "ok" if any(answer["status"] == "ok" for answer in found) else "no_backend"
+    return {"status": status if found else "no_worker", "backends": list(backends.values())}
+
+
+def _worse(one: Json, other: Json) -> Json:
+    return {
+        **one,
+        "health": max(one["health"], other["health"], key=_HEALTH_ORDER.index),
+        "circuit_open": one["circuit_open"] or other["circuit_open"],
+        # Each worker counts the requests of all: they differ by what changed between two answers.
+        "active_requests": max(one["active_requests"], other["active_requests"]),
+    }
+
+
+def merged_decisions(answers: Iterable[Sequence[Json]], limit: int) -> list[Json]:
+    """The newest ``limit`` of all, newest first. Each answer is in that order already."""
+    # A JSON timestamp has as many digits of a fraction as it needs: without the Z the order of texts is that of times.
+    merged = heapq.merge(*answers, key=lambda decision: str(decision["time"]).rstrip("Z"), reverse=True)
+    return [decision for decision, _ in zip(merged, range(limit), strict=False)]
+
+
+_Fold = Callable[[float, float], float]
+
+_FOLDS: Final[Mapping[str, _Fold]] = {
+    "kronaxis_router_backend_active_requests": lambda one, other: one + other,
+    "kronaxis_router_backend_healthy": min,
+}
+"""How a gauge that each worker reads at scrape time becomes one; all others show the highest value of any worker."""
+
+
+def merged_gauges(pages: Iterable[str]) -> list[Metric]:
+    """The gauges of several pages in Prometheus text format, each series once."""
+    families: dict[str, Metric] = {}
+    values: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for page in pages:
+        for family in text_string_to_metric_families(page):
+            families.setdefault(family.name, family)
+            series = values.setdefault(family.name, {})
+            fold = _FOLDS.get(family.name, max)
+            for sample in family.samples:
+                labels = tuple(sample.labels.items())
+                series[labels] = fold(series[labels], sample.value) if labels in series else sample.value
+    return [_family(family, values[name]) for name, family in families.items()]
+
+
+def _family(family: Metric, series: Mapping[tuple[tuple[str, str], ...], float]) -> Metric:
+    names = [name for name, _ in next(iter(series), ())]
+    merged = GaugeMetricFamily(family.name, family.documentation, labels=names)
+    for labels, value in series.items():
+        merged.add_metric([text for _, text in labels], value)
+    return merged
