@@ -26,7 +26,10 @@ from router_ext.envoygen.names import INGRESS_LOG, PROCESSOR_NAMESPACE, worker_c
 from router_ext.envoygen.processor import processor_service, service_of
 
 FLUSH_INTERVAL_S: Final = 0.05
-BUFFER_BYTES: Final = 16_384
+BUFFER_BYTES: Final = 1 << 20
+"""What Envoy keeps of entries that it cannot deliver yet, a thread and logger; it drops the next ones. About 2,000: a
+second of a busy router whose connection has yet to be made.
+"""
 
 _FIELDS: Final = {
     "start_time": "%START_TIME%",
