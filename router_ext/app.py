@@ -28,13 +28,15 @@ from router_ext.config.url import is_loopback
 from router_ext.config.watcher import ConfigWatcher
 from router_ext.config.workers import id_prefix, worker_address
 from router_ext.dispatch.egress import EgressClient
+from router_ext.dpo.export import build_export
 from router_ext.engine.engine import Engine
 from router_ext.engine.spend import TELL_S
 from router_ext.engine.tally import Tally
 from router_ext.envoygen.write import write_clusters
 from router_ext.extproc.server import ProcessorServer
-from router_ext.ports import SessionStore, SessionStoreError, Telemetry
+from router_ext.ports import NO_PAIRS, SessionStore, SessionStoreError, Telemetry
 from router_ext.reload import Reloader, restart_only
+from router_ext.schemas.court import SchemaCourt
 from router_ext.scrape.envoy_admin import reconcile_with_envoy
 from router_ext.scrape.health import HealthChecks
 from router_ext.scrape.queues import QueueScraper
@@ -42,6 +44,7 @@ from router_ext.sessions.build import build_store
 from router_ext.sessions.memory import MemoryStore
 from router_ext.shared.build import build_bus
 from router_ext.shared.bus import RedisBus
+from router_ext.telemetry.gate import GateRecorder
 from router_ext.telemetry.log import get_logger
 from router_ext.telemetry.metrics import BackendCollector, Metrics, SpendCollector
 from router_ext.telemetry.recorder import Recorder
@@ -91,8 +94,21 @@ class Router:
         self._access = _access(config.server, environ, worker)
         self._shared = build_bus(config.server, self._recorder, sender=secrets.token_hex(8))
         self._tally = None if worker is None else Tally.open(worker.folder.tally, worker.index)
+        told = GateRecorder(self._metrics, self._log)
+        self._court = SchemaCourt(deadline_s=config.quality_gate.schema_timeout_s, told=told.judge_lost)
+        self._export = build_export(
+            config.quality_gate.dpo_export, told, self._clock, None if worker is None else worker.index
+        )
         outside = self._recorder, self._clock, self._egress, self._sessions
-        self._engine = Engine(config, *outside, id_prefix=_id_prefix(worker), shared=self._shared, tally=self._tally)
+        self._engine = Engine(
+            config,
+            *outside,
+            id_prefix=_id_prefix(worker),
+            shared=self._shared,
+            tally=self._tally,
+            judge=self._court,
+            pairs=self._export or NO_PAIRS,
+        )
         self._metrics.registry.register(
             BackendCollector(self._engine.pool.slots, lambda: len(self._engine.caches), self._clock.monotonic)
         )
@@ -119,6 +135,8 @@ class Router:
             if isinstance(self._shared, RedisBus):
                 background("shared_state", partial(self._shared.run, self._engine.apply))
                 background("spending", self._keep_telling_spending)
+            if self._export is not None:
+                background("dpo_export", self._export.run)
             admin_task = asyncio.create_task(admin.run(), name="admin")
             self._say_loaded(self._loaded)
             self._listen_for_signals()
@@ -127,6 +145,9 @@ class Router:
             await self._drain(processor)
             admin.stop()
             await admin_task
+            if self._export is not None:
+                await self._export.close()
+            await self._court.close()
             await self._sessions.close()
 
     def _admin_app(self) -> FastAPI:

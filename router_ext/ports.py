@@ -7,12 +7,14 @@ from typing import Final, Protocol
 
 from router_ext.model.backend import Backend
 from router_ext.model.decision import Decision
-from router_ext.model.outcome import AccessRecord, Outcome
+from router_ext.model.gate import Quality, ReadAnswer, SchemaText, SchemaVerdict
+from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.session import Session, SessionMeta, Turn
 from router_ext.model.shared import SharedEvent
 from router_ext.model.snapshot import Health
+from router_ext.payload.inference import InferenceBody
 
 
 class Clock(Protocol):
@@ -125,6 +127,63 @@ class SessionStore(Protocol):
         ...
 
 
+class SchemaJudge(Protocol):
+    """Says whether a text is JSON and fits a schema. Neither is trusted."""
+
+    def refuses(self, schema: SchemaText) -> bool:
+        """True for a schema that is known to be of no use, without judging anything."""
+        ...
+
+    async def judge(self, schema: SchemaText | None, text: str) -> SchemaVerdict:
+        """Judges a text, whether it is JSON where there is no schema. Takes a bounded time, and never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rescue:
+    """A bad answer in whose place the fallback's was given: the request's body as the backends got it, who answered,
+    and what. ``reason`` is what was wrong with ``rejected``.
+    """
+
+    body: InferenceBody = field(repr=False)
+    cheap: Decision
+    expensive: Decision
+    rejected: ReadAnswer = field(repr=False)
+    chosen: ReadAnswer = field(repr=False)
+    reason: str
+
+
+class PairSink(Protocol):
+    """Takes what may become a preference pair."""
+
+    def offer(self, rescue: Rescue) -> None:
+        """Never blocks, never raises."""
+        ...
+
+
+class NoJudge:
+    """Without one no schema is of use, and nothing is known to be JSON."""
+
+    def refuses(self, schema: SchemaText) -> bool:
+        """Always."""
+        return True
+
+    async def judge(self, schema: SchemaText | None, text: str) -> SchemaVerdict:
+        """Nothing can be said."""
+        return SchemaVerdict.BAD_SCHEMA
+
+
+class NoPairs:
+    """Keeps none."""
+
+    def offer(self, rescue: Rescue) -> None:
+        """Forgets it."""
+
+
+NO_JUDGE: Final = NoJudge()
+NO_PAIRS: Final = NoPairs()
+
+
 class SharedState(Protocol):
     """The way to other routers."""
 
@@ -162,8 +221,22 @@ class Telemetry(Protocol):
         """A request ended; called once for each that was routed, with the decision of its last attempt."""
         ...
 
-    def charged(self, caller: Caller, backend: str, kind: str, micro_usd: int) -> None:
+    def charged(self, caller: Caller, backend: str, kind: str, usage: Usage, micro_usd: int) -> None:
         """A call for ``caller`` cost ``micro_usd`` (≥ 0). ``kind`` says what it was made for (``model.money``)."""
+        ...
+
+    def gate_judged(self, seconds: float) -> None:
+        """The quality gate looked at an answer for so long."""
+        ...
+
+    def schema_validated(self, verdict: SchemaVerdict) -> None:
+        """A text of an answer was judged by the schema of its request."""
+        ...
+
+    def gate_concluded(self, quality: Quality, reason: str) -> None:
+        """What became of a request that the gate looked at; ``reason`` is one of ``model.gate.Fault``, ``bad_schema``
+        or "".
+        """
         ...
 
     def failed_over(self, decision: Decision, to: str, reason: str) -> None:

@@ -33,6 +33,7 @@ DERIVED_DEFAULTS: Final = {
     "backends[].health_endpoint": "by `type`, see below",
     "defaults.fallback_chain": "all backends, in the file's order",
     "defaults.first_token_timeout": "no limit",
+    "quality_gate.streaming": "`hold` when a schema came with the request, else `skip`",
 }
 """Defaults that follow from other settings, by path."""
 
@@ -42,10 +43,13 @@ LABELS: Final = {
     "event": "What one router tells the others: `prefix_served`, `circuit_changed` or `spend_told`; or `unreadable`,"
     " for none of them.",
     "from": "Name of the backend that failed.",
-    "kind": "What a call was made for: `proxied`, for a client that got its answer.",
+    "kind": "What a call was made for: `proxied`, for a request; `fallback`, by the quality gate.",
     "operation": "Call of the session store: `create`, `load`, `append`, `delete`, `list` or `count`.",
     "place": "Where router_ext caught its own bug: `ext_proc` or `access_log`.",
-    "reason": "A refusal code or a failure, see below; for sessions the words that the metric's meaning lists.",
+    "reason": "A refusal code or a failure, see below; for sessions, pairs and judges the words that the metric's"
+    " meaning lists; for the quality gate what was wrong: `upstream`, `empty`, `truncated`, `refusal`, `min_length`,"
+    " `min_tokens`, `invalid_json`, `schema`, `schema_timeout`, `bad_schema`, or empty.",
+    "result": "As `x-kronaxis-quality`: `passed`, `fallback`, `failed` or `skipped`.",
     "route": "Envoy's route: `fail-open`, `session-needs-router`, or `routed` and `other` in odd cases.",
     "rule": "Name of a rule, `default` for the fallback chain, `other` for paths that are no inference API.",
     "service": "A service that the configuration names literally, else `other`.",
@@ -57,6 +61,7 @@ FAILURES: Final = {
     failures.CLIENT_LEFT: "The client closed the connection or sent a broken one; says nothing about the backend.",
     failures.UNREACHABLE: "Envoy could not connect, or has no endpoint or cluster for it.",
     failures.TIMEOUT: "No answer within the limits; see `default_timeout` and `stream_idle_timeout`.",
+    failures.QUALITY: "No answer passed the quality gate, and `quality_gate.on_exhausted` is `error`.",
     failures.FIRST_TOKEN_TIMEOUT: "A stream without a token for longer than `first_token_timeout`.",
     failures.CUT: "The backend closed the connection in the middle of the exchange.",
     failures.SERVER_ERROR: "The backend, or Envoy for it, answered 500 or more.",
@@ -89,6 +94,7 @@ REFUSALS: Final = {
     Reason.UPSTREAM_UNAVAILABLE: "No backend brought an answer: the last one could not be reached, or broke off."
     " Carries `Retry-After`.",
     Reason.UPSTREAM_TIMEOUT: "No backend brought an answer in time.",
+    Reason.QUALITY_GATE: "No answer passed the quality gate, and `quality_gate.on_exhausted` is `error`.",
 }
 """When each refusal happens."""
 
@@ -242,7 +248,8 @@ def headers_page() -> str:
     return _page(
         "Headers and error codes",
         f"## Headers\n\nNames are not case-sensitive. Values of request headers are at most {MAX_VALUE} printable "
-        "ASCII characters. None of them reaches a backend.\n\n" + _table(("header", "direction", "meaning"), rows),
+        "ASCII characters, unless the table says more. None of them reaches a backend.\n\n"
+        + _table(("header", "direction", "meaning"), rows),
         f"## Refusals by router_ext\n\n{_REFUSAL_INTRODUCTION}\n\n{_refusals()}",
     )
 

@@ -15,8 +15,9 @@ _LIVE_SESSION_SETTINGS: Final = frozenset({"enabled", "max_context_tokens"})
 
 
 def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
-    """Settings of ``server`` that differ but are read at start only, as Envoy's listeners, our sockets, the store
-    of sessions, the way to other replicas and the number of processes are.
+    """Settings that differ but are read at start only, as Envoy's listeners, our sockets, the store of sessions, the
+    way to other replicas, the number of processes and the file of preference pairs are. Those without a section are of
+    ``server``.
     """
     names = (
         "port",
@@ -34,7 +35,12 @@ def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
         "workers",
     )
     changed = tuple(name for name in names if getattr(old.server, name) != getattr(new.server, name))
-    return changed + _changed_store(old.server.sessions, new.server.sessions)
+    gate = tuple(
+        f"quality_gate.{name}"
+        for name in ("schema_timeout_s", "dpo_export")
+        if getattr(old.quality_gate, name) != getattr(new.quality_gate, name)
+    )
+    return changed + _changed_store(old.server.sessions, new.server.sessions) + gate
 
 
 def _changed_store(old: Sessions, new: Sessions) -> tuple[str, ...]:

@@ -6,15 +6,26 @@ from router_ext.config import names
 from router_ext.config.backends import MAX_PRICE_1M
 from router_ext.config.document import Mapping, Scalar
 from router_ext.config.reading import Reading
-from router_ext.config.scalars import INT_MAX, boolean, choice, duration, integer, local_path, number
+from router_ext.config.scalars import INT_MAX, boolean, choice, duration, integer, local_path, member, number
 from router_ext.config.section import Field, Items, Keyed, Section, Values, below
-from router_ext.config.sections import AbTest, Budget, Defaults, DpoExport, QualityChecks, QualityGate
+from router_ext.config.sections import (
+    AbTest,
+    Budget,
+    Defaults,
+    DpoExport,
+    OnExhausted,
+    QualityGate,
+    Streaming,
+)
+from router_ext.model.gate import Checks
 from router_ext.model.request import TEXT, VISION
 from router_ext.model.rule import Match, Rule
 
 DOWNGRADE: Final = "downgrade"
 _MAX_DOLLARS: Final = 1e9
 _MAX_FILE_MB: Final = 1_000_000
+_MAX_FILES: Final = 10_000
+_MAX_SCHEMA_TIMEOUT_S: Final = 10.0
 _MAX_ATTEMPTS: Final = 10
 _MAX_FIRST_TOKEN_S: Final = 3600.0
 
@@ -82,7 +93,7 @@ BUDGET: Final = Section(
 BUDGETS: Final = Keyed(names.TITLE, "service", BUDGET)
 
 CHECKS: Final = Section(
-    QualityChecks,
+    Checks,
     (
         Field("min_length", integer(0), "Fewest characters of an answer."),
         Field("min_tokens", integer(0), "Fewest tokens of an answer."),
@@ -96,7 +107,9 @@ DPO_EXPORT: Final = Section(
     (
         Field("enabled", boolean(), "Write preference pairs."),
         Field("output_path", local_path(), "File for them, as JSON lines.", default=str(DpoExport().output_path)),
-        Field("max_file_size_mb", integer(1, _MAX_FILE_MB), "Size at which the file is rotated."),
+        Field("max_file_size_mb", integer(1, _MAX_FILE_MB), "Size at which the file is rotated, in 1,000,000 bytes."),
+        Field("max_files", integer(1, _MAX_FILES), "Rotated files that are kept; of more the oldest is removed."),
+        Field("redact", boolean(), "Mask e-mail addresses, phone and card numbers, keys and passwords."),
     ),
 )
 
@@ -114,6 +127,18 @@ QUALITY_GATE: Final = Section(
         Field("mode", choice(("sequential", "parallel")), "Ask the fallback after a failure, or at the same time."),
         Field("fallback_backend", names.OPTIONAL_BACKEND_REF, "Backend to ask."),
         Field("sample_rate", number(0, 1), "Share of the answers that are checked."),
+        Field(
+            "streaming", member(Streaming), "Hold a streamed answer until it is checked, check it in passing, or not."
+        ),
+        Field(
+            "on_exhausted", member(OnExhausted), "What the client gets when no answer is good: the last one, or a 502."
+        ),
+        Field(
+            "schema_timeout",
+            duration(_MAX_SCHEMA_TIMEOUT_S),
+            "Longest check of an answer against its schema.",
+            "schema_timeout_s",
+        ),
         Field("checks", CHECKS, "What makes an answer good."),
         Field("dpo_export", DPO_EXPORT, "Preference pairs for training."),
     ),

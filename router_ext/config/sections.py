@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from router_ext.model.affinity import Balancing
 from router_ext.model.backend import Backend
+from router_ext.model.gate import Checks
 from router_ext.model.rule import Match, Rule
 from router_ext.model.secret import Secret
 
@@ -150,32 +151,50 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class DpoExport:
-    """``quality_gate.dpo_export``: preference pairs as JSON lines."""
+    """``quality_gate.dpo_export``: preference pairs as JSON lines. ``max_file_size_mb`` is in 1,000,000 bytes;
+    ``max_files`` are kept beside the file that is written to. ``redact`` masks personal data and credentials.
+    """
 
     enabled: bool = False
     output_path: Path = Path("dpo_training_data.jsonl")
     max_file_size_mb: int = 100
+    max_files: int = 10
+    redact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class QualityChecks:
-    """``quality_gate.checks``."""
+class Streaming(StrEnum):
+    """What happens to a streamed answer: it is held back and checked before the client sees any of it, or checked while
+    it passes, or not checked.
+    """
 
-    min_length: int = 0
-    min_tokens: int = 0
-    valid_json: bool = False
-    no_refusal: bool = False
+    HOLD = "hold"
+    OBSERVE = "observe"
+    SKIP = "skip"
+
+
+class OnExhausted(StrEnum):
+    """What the client gets when the fallback's answer is no better: the answer, or an error."""
+
+    RETURN = "return"
+    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class QualityGate:
-    """``quality_gate``. ``mode`` is ``sequential`` or ``parallel``; ``sample_rate`` is 0..1."""
+    """``quality_gate``. ``mode`` is ``sequential`` or ``parallel``; ``sample_rate`` is 0..1.
+
+    ``streaming`` is None where the request decides: its streamed answer is held when it came with a schema, else not
+    checked. ``schema_timeout_s`` bounds the check of one answer against its schema.
+    """
 
     enabled: bool = False
     mode: str = "sequential"
     fallback_backend: str = ""
     sample_rate: float = 1.0
-    checks: QualityChecks = field(default_factory=QualityChecks)
+    streaming: Streaming | None = None
+    on_exhausted: OnExhausted = OnExhausted.RETURN
+    schema_timeout_s: float = 1.0
+    checks: Checks = field(default_factory=Checks)
     dpo_export: DpoExport = field(default_factory=DpoExport)
 
 

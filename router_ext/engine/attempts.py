@@ -7,11 +7,13 @@ import orjson
 from msgspec import Struct
 
 from router_ext.engine.caches import Caches, Expected
+from router_ext.engine.charging import Charges
 from router_ext.engine.pool import Pool, Slot
 from router_ext.engine.replication import Replication
 from router_ext.health.failures import FIRST_TOKEN_TIMEOUT, is_backend_error
 from router_ext.health.pause import pause_s
 from router_ext.model.decision import Decision
+from router_ext.model.money import PROXIED
 from router_ext.model.outcome import Usage
 from router_ext.ports import Clock, Telemetry
 from router_ext.routing.pipeline import upstream_model
@@ -22,8 +24,9 @@ class Attempt:
     """One backend's turn at a request. Times are monotonic seconds; ``first_token_at`` stays None without a streamed
     token.
 
-    ``expected`` is None where no cache is looked at. ``paused``: the backend asked to be left alone, which is no error.
-    ``in_flight`` is false once the request no longer counts in its backend. ``told``: other routers know that the
+    ``expected`` is None where no cache is looked at. ``kind`` is what its cost is booked as (``model.money``).
+    ``paused``: the backend asked to be left alone, which is no error. ``in_flight`` is false once the request no longer
+    counts in its backend, ``ended`` is true once it is known how it ended. ``told``: other routers know that the
     backend's cache holds the prompt.
     """
 
@@ -31,9 +34,11 @@ class Attempt:
     slot: Slot
     started_at: float
     expected: Expected | None = None
+    kind: str = PROXIED
     first_token_at: float | None = None
     paused: bool = False
     in_flight: bool = True
+    ended: bool = False
     told: bool = False
 
     @property
@@ -67,23 +72,25 @@ class Attempts:
         telemetry: Telemetry,
         clock: Clock,
         *,
+        charges: Charges,
         released: Callable[[], None],
     ) -> None:
         self._pool = pool
+        self._charges = charges
         self._caches = caches
         self._replication = replication
         self._telemetry = telemetry
         self._clock = clock
         self._released = released
 
-    def begin(self, decision: Decision, expected: Expected | None = None) -> Attempt:
+    def begin(self, decision: Decision, expected: Expected | None = None, kind: str = PROXIED) -> Attempt:
         """Counts the request in its backend."""
         slot, now = self._pool[decision.backend], self._clock.monotonic()
         if expected is not None:
             slot.begin_prefill(decision.id, expected.missing, now, shows_first_token=decision.request.stream)
         slot.acquire()
         self._telemetry.routed(decision)
-        return Attempt(decision, slot, now, expected)
+        return Attempt(decision, slot, now, expected, kind)
 
     def first_token(self, attempt: Attempt) -> None:
         """The first generated token of a streamed answer passed; later ones change nothing."""
@@ -127,6 +134,7 @@ class Attempts:
     def end(self, attempt: Attempt, end: AttemptEnd) -> None:
         """Takes it off its backend's count and learns from it. Call it once, also after ``abandon``."""
         self._release(attempt)
+        attempt.ended = True
         slot, now = attempt.slot, self._clock.monotonic()
         if 0 < end.status < 500:
             slot.answered_at = now
@@ -136,6 +144,8 @@ class Attempts:
             slot.took(max(0.0, end.ttft_s), now)
         if attempt.expected is not None:
             self._settle_cache(attempt, attempt.expected, end, now)
+        if end.usage is not None:
+            self._charges.book(attempt.decision, slot.state.backend, attempt.kind, end.usage)
 
     def _release(self, attempt: Attempt) -> None:
         if attempt.in_flight:

@@ -56,6 +56,21 @@ class Decider:
         draw = 1.0 if tried else self._draw()
         return self._pipeline.route(Asked(request, self._pool.snapshot(), affinity, now, draw, tried))
 
+    def choose_only(
+        self,
+        backend: str,
+        rule: str,
+        request: InferenceRequest,
+        chain: PromptChain | None,
+        tried: frozenset[str],
+    ) -> Choice | None:
+        """The backend of this name, as a choice of ``rule``; None when it cannot take the request now."""
+        now = self._clock.monotonic()
+        affinity = NO_AFFINITY if chain is None else self._caches.affinity(chain, self._count, now)
+        asked = Asked(request, self._pool.snapshot(), affinity, now, 1.0, tried)
+        choice = self._pipeline.only(backend, rule, asked)
+        return choice if isinstance(choice, Choice) else None
+
     def first_available(self) -> Backend | None:
         """Where requests that are no inference go; None when every backend is down."""
         return self._pipeline.first_available(self._pool.snapshot())

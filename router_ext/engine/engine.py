@@ -9,32 +9,34 @@ from msgspec.structs import replace
 
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.answers import refusal
-from router_ext.engine.attempts import Attempt, Attempts
+from router_ext.engine.attempts import Attempts
 from router_ext.engine.caches import Caches, Expected
 from router_ext.engine.caller import read_caller
+from router_ext.engine.charging import Charges
 from router_ext.engine.configured import Configured
 from router_ext.engine.decider import Decider
 from router_ext.engine.exchanges import KeptRequest, OpenExchange, OpenExchanges
 from router_ext.engine.failover import Failover
 from router_ext.engine.forwarding import await_relay, forward_inference, forward_other
+from router_ext.engine.gate import Gate
 from router_ext.engine.limits import KeptBytes
 from router_ext.engine.pool import Pool
 from router_ext.engine.reconcile import Losses
-from router_ext.engine.relay import Relay, RelayTools
+from router_ext.engine.relays import relayed
 from router_ext.engine.releases import Releases
 from router_ext.engine.replication import Replication
 from router_ext.engine.session_calls import TimedStore
 from router_ext.engine.sessions import Sessions, edits_of
 from router_ext.engine.settling import end_of
-from router_ext.engine.spend import OTHER, Spend
+from router_ext.engine.spend import Spend
 from router_ext.engine.tally import Tally
+from router_ext.engine.tries import RelayTools
 from router_ext.engine.turns import OpenTurn
 from router_ext.health.failures import CLIENT_LEFT
 from router_ext.health.load import QueueReading
 from router_ext.model.decision import Choice, Decision, NoChoice
 from router_ext.model.headers import SESSION_HEADERS
-from router_ext.model.money import PROXIED, cost_micro_usd
-from router_ext.model.outcome import AccessRecord, Outcome, Usage
+from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import API_BY_PATH, Caller, InferenceRequest
 from router_ext.model.shared import SharedEvent
@@ -42,7 +44,18 @@ from router_ext.model.snapshot import Health
 from router_ext.payload.inference import InferenceBody
 from router_ext.payload.prompt import PromptChain
 from router_ext.payload.session_request import owner_of, read_session
-from router_ext.ports import ALONE, Clock, Dispatcher, SessionStore, SharedState, Telemetry
+from router_ext.ports import (
+    ALONE,
+    NO_JUDGE,
+    NO_PAIRS,
+    Clock,
+    Dispatcher,
+    PairSink,
+    SchemaJudge,
+    SessionStore,
+    SharedState,
+    Telemetry,
+)
 from router_ext.stream.effects import AskFollow, Followed, Plan, Relayed
 from router_ext.stream.events import RequestHead, ResponseHeaders
 
@@ -85,6 +98,8 @@ class Engine:
         draw: Callable[[], float] = random.random,
         shared: SharedState = ALONE,
         tally: Tally | None = None,
+        judge: SchemaJudge = NO_JUDGE,
+        pairs: PairSink = NO_PAIRS,
     ) -> None:
         self._telemetry = telemetry
         self._clock = clock
@@ -99,11 +114,13 @@ class Engine:
         self._decider = Decider(self.pool, self.caches, telemetry, clock, id_prefix=id_prefix, draw=draw)
         self.spend: Final = Spend(id_prefix, config.server.timezone)
         self._replicas = Replication(self.pool, self.caches, telemetry, clock, shared, spend=self.spend)
-        ended = self._releases.tell
-        self._attempts = Attempts(self.pool, self.caches, self._replicas, telemetry, clock, released=ended)
+        self._charges = Charges(self.spend, telemetry, clock)
+        accounts = self.pool, self.caches, self._replicas, telemetry, clock
+        self._attempts = Attempts(*accounts, charges=self._charges, released=self._releases.tell)
         self._failover = Failover(self._decider, self._attempts, self.caches, self.exchanges, telemetry)
         self._sessions = Sessions(TimedStore(sessions, telemetry, clock), telemetry, clock)
-        self._relay_tools = RelayTools(self._attempts, self._failover, self._sessions, dispatcher, clock)
+        self._gate = Gate(judge, pairs, telemetry, clock, draw)
+        self._relay_tools = RelayTools(self._attempts, self._failover, self._sessions, self._gate, dispatcher, clock)
         self.configure(config)
 
     @property
@@ -119,7 +136,7 @@ class Engine:
     def configure(self, config: RouterConfig) -> None:
         """Takes over a new configuration. Requests in flight end on the old one."""
         self._now = Configured.of(config, int(self._clock.wall()))
-        self._named_services = config.named_services
+        self._charges.configure(config.named_services)
         self._decider.configure(self._now.pipeline)
         self.spend.configure(config.server.timezone)
         self.pool.configure(config.backends)
@@ -212,17 +229,18 @@ class Engine:
         timeout_s = server.stream_idle_timeout_s if stream else server.default_timeout_s
         if can_relay and self._kept_bytes.take(request.size):
             exchange.kept = request
-            if stream and self.config.defaults.first_token_timeout_s is not None:
-                exchange.relay_first = True
-                return await_relay(decision, timeout_s)
-        plan = forward_inference(request.head, request.body, decision, backend, timeout_s, pin=pin, failover=can_relay)
+        self._gate.look(self.config.quality_gate, exchange, request)
+        watched = stream and self.config.defaults.first_token_timeout_s is not None
+        if exchange.kept is not None and (watched or exchange.gate is not None):
+            exchange.relay_first = True
+            return await_relay(decision, timeout_s)
+        plan = forward_inference(request.head, request.body, exchange, timeout_s, pin=pin, failover=can_relay)
         return plan if turn is None else replace(plan, follow=True, follow_edits=edits_of(turn))
 
     def _commit_blind(self, head: RequestHead, request: InferenceRequest, choice: Choice) -> Plan:
         """A request whose body nobody saw: it cannot be sent once more."""
         decision = self._decider.record(request, choice)
-        self._begin(decision)
-        return forward_inference(head, None, decision, choice.backend, self.config.server.default_timeout_s)
+        return forward_inference(head, None, self._begin(decision), self.config.server.default_timeout_s)
 
     def _plan_other(self, head: RequestHead) -> Plan:
         answer = self._now.models.answer(head.path) if head.method == "GET" else None
@@ -268,15 +286,7 @@ class Engine:
         """The answer that takes the place of the one that begins with ``seen``: head, then body. Nothing when that one
         must do. Close it, also in the middle of an answer.
         """
-        exchange = self.exchanges.get(decision_id)
-        if exchange is None:
-            return _nothing()
-        if not exchange.relay_first:
-            self._attempts.pause(exchange.attempt, seen.status, seen.retry_after)
-        if exchange.kept is None:
-            return _nothing()
-        relay = Relay(exchange, exchange.kept, self.config, self._relay_tools)
-        return relay.parts(None if exchange.relay_first else seen)
+        return relayed(self.exchanges.get(decision_id), self.config, self._relay_tools, seen)
 
     async def follow(self, decision_id: str, ask: AskFollow) -> Followed:
         """What becomes of a piece of a session's answer."""
@@ -319,21 +329,12 @@ class Engine:
         if exchange is None:
             return
         end = end_of(exchange, record)
-        self._attempts.end(exchange.attempt, end)
+        if not exchange.attempt.ended:
+            self._attempts.end(exchange.attempt, end)
         if exchange.turn is not None:
             self._sessions.ended(exchange.turn, client_left=end.failure == CLIENT_LEFT)
         outcome = Outcome(record, end.failure, end.ttft_s, end.usage, exchange.attempts)
         self._telemetry.settled(exchange.attempt.decision, outcome)
-        if end.usage is not None:
-            self._charge(exchange.attempt, end.usage)
-
-    def _charge(self, attempt: Attempt, usage: Usage) -> None:
-        """Counts what the last attempt cost, for the service of its caller."""
-        caller, backend = attempt.decision.request.caller, attempt.slot.state.backend
-        micro_usd = cost_micro_usd(backend, usage)
-        service = caller.service if caller.service in self._named_services else OTHER
-        self.spend.add(service, micro_usd, self._clock.wall())
-        self._telemetry.charged(caller, backend.name, PROXIED, micro_usd)
 
     def reconcile(self, active_by_cluster: Mapping[str, int]) -> None:
         """Compares with the requests that Envoy has open by cluster, and gives up those whose log entries got lost.
@@ -388,8 +389,3 @@ class Engine:
     def apply(self, event: SharedEvent) -> None:
         """What another router saw of a backend; it is not told again."""
         self._replicas.apply(event)
-
-
-async def _nothing() -> AsyncGenerator[Relayed]:
-    return
-    yield

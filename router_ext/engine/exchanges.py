@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from router_ext.engine.attempts import Attempt, AttemptEnd
+from router_ext.engine.gate_ask import GateAsk
 from router_ext.engine.turns import OpenTurn
+from router_ext.model.gate import Quality
 from router_ext.payload.inference import InferenceBody
 from router_ext.payload.prompt import PromptChain
 from router_ext.stream.events import RequestHead
@@ -37,7 +39,9 @@ class OpenExchange:
     ``kept`` is there while the request could be sent once more. ``relay_first``: Envoy asks no upstream, the router
     brings the answer from the start. ``tried`` are the backends that failed it. ``relayed``
     is how the router's own last attempt ended, None where Envoy passes the answer on. ``retrying``: it takes a place in
-    the retry budget. ``turn`` is the session's, if it is one.
+    the retry budget. ``turn`` is the session's, if it is one. ``gate`` is how the quality gate looks at the answer,
+    None where it does not; ``quality`` is what it says of it once that is known, ``bad_schema`` that the request's
+    schema cannot be used.
     """
 
     attempt: Attempt
@@ -49,6 +53,9 @@ class OpenExchange:
     relayed: AttemptEnd | None = None
     turn: OpenTurn | None = None
     retrying: bool = False
+    gate: GateAsk | None = None
+    quality: Quality | None = None
+    bad_schema: bool = False
 
     @property
     def id(self) -> str:
@@ -99,14 +106,14 @@ class OpenExchanges:
 
     def count(self, cluster: str) -> int:
         """How many open exchanges use an Envoy cluster."""
-        return sum(item.cluster == cluster for item in self._open.values())
+        return sum(item.cluster == cluster and item.attempt.in_flight for item in self._open.values())
 
     def give_up(self, cluster: str, number: int, sent_by: float = math.inf) -> list[OpenExchange]:
         """Takes out the oldest attempts at a cluster, whose entries seem lost, as far as they were sent until
         ``sent_by``. A late entry still finds them.
         """
-        there = [item for item in self._open.values() if item.cluster == cluster and item.sent_at <= sent_by]
-        mine = sorted(there, key=lambda item: item.sent_at)[:number]
+        there = [item for item in self._open.values() if item.cluster == cluster and item.attempt.in_flight]
+        mine = sorted((item for item in there if item.sent_at <= sent_by), key=lambda item: item.sent_at)[:number]
         for exchange in mine:
             del self._open[exchange.id]
             self._given_up[exchange.id] = exchange

@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from router_ext.engine.attempts import AttemptEnd, Attempts
+from router_ext.engine.attempts import Attempt, AttemptEnd, Attempts
 from router_ext.engine.caches import Caches
 from router_ext.engine.decider import Decider
-from router_ext.engine.exchanges import OpenExchange, OpenExchanges
+from router_ext.engine.exchanges import KeptRequest, OpenExchange, OpenExchanges
 from router_ext.engine.limits import RetryBudget
 from router_ext.health.failures import CUT, UNREACHABLE
-from router_ext.model.decision import NoChoice
+from router_ext.model.decision import Choice, NoChoice
+from router_ext.model.money import FALLBACK
 from router_ext.ports import Telemetry
 
 _GONE: Final = frozenset({UNREACHABLE, CUT})
@@ -48,6 +49,46 @@ class Failover:
         exchange.attempt = self._attempts.begin(self._decider.record_next(before, choice), expected)
         exchange.tried, exchange.attempts = tried, exchange.attempts + 1
         return True
+
+    def rescue(self, exchange: OpenExchange, kept: KeptRequest, fallback: str, bad: AttemptEnd, reason: str) -> bool:
+        """Ends the present attempt as ``bad`` and begins one at the quality gate's fallback. False, with nothing
+        changed, when the fallback takes no request now or there is no place in the retry budget.
+        """
+        before = exchange.attempt.decision
+        choice = self._fallback_for(exchange, kept, fallback)
+        if choice is None:
+            return False
+        if not self._take_place(exchange):
+            self._telemetry.retry_budget_exhausted(before)
+            return False
+        self.go_on_with(exchange, self._begin_fallback(exchange, kept, choice), bad, reason)
+        return True
+
+    def begin_beside(self, exchange: OpenExchange, kept: KeptRequest, fallback: str) -> Attempt | None:
+        """Begins an attempt at the fallback beside the present one; None when it takes no request now."""
+        choice = self._fallback_for(exchange, kept, fallback)
+        if choice is None:
+            return None
+        exchange.tried |= {fallback}
+        return self._begin_fallback(exchange, kept, choice)
+
+    def go_on_with(self, exchange: OpenExchange, attempt: Attempt, bad: AttemptEnd, reason: str) -> None:
+        """Ends the present attempt as ``bad``; ``attempt`` takes its place."""
+        before = exchange.attempt.decision
+        self._telemetry.failed_over(before, attempt.decision.backend, reason)
+        self._attempts.end(exchange.attempt, bad)
+        exchange.tried |= {before.backend}
+        exchange.attempt, exchange.attempts = attempt, exchange.attempts + 1
+
+    def _fallback_for(self, exchange: OpenExchange, kept: KeptRequest, fallback: str) -> Choice | None:
+        before = exchange.attempt.decision
+        tried = exchange.tried | {before.backend}
+        return self._decider.choose_only(fallback, before.rule, before.request, kept.chain, tried)
+
+    def _begin_fallback(self, exchange: OpenExchange, kept: KeptRequest, choice: Choice) -> Attempt:
+        expected = None if kept.chain is None else self._caches.expect(kept.chain, choice.backend, choice.matched)
+        decision = self._decider.record_next(exchange.attempt.decision, choice)
+        return self._attempts.begin(decision, expected, FALLBACK)
 
     def _take_place(self, exchange: OpenExchange) -> bool:
         exchange.retrying = exchange.retrying or self._budget.take(len(self._exchanges))

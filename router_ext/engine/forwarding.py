@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from router_ext.engine.attempts import Attempt
 from router_ext.engine.credentials import credential_edits
 from router_ext.engine.exchanges import OpenExchange
 from router_ext.engine.sessions import edits_of
@@ -24,8 +25,7 @@ UPSTREAM_TIMEOUT: Final = "x-envoy-upstream-rq-timeout-ms"
 def forward_inference(
     head: RequestHead,
     body: InferenceBody | None,
-    decision: Decision,
-    backend: Backend,
+    exchange: OpenExchange,
     timeout_s: float,
     *,
     pin: bool | None = None,
@@ -34,6 +34,7 @@ def forward_inference(
     """The changes for an inference request. ``body`` is None when the mode did not show it; ``pin`` says whether the
     backend's cache is expected to help, None while nothing is pinned. ``failover``: a failing answer is shown first.
     """
+    decision, backend = exchange.attempt.decision, exchange.attempt.slot.state.backend
     changed = body.for_model(decision.upstream_model) if body is not None else None
     edits = _edits(head, backend)
     set_headers, removed = [*edits.set], [*edits.remove]
@@ -48,7 +49,7 @@ def forward_inference(
         edits=HeaderEdits(tuple(set_headers), tuple(removed)),
         body=changed,
         metadata=_metadata(decision),
-        response_edits=_response_edits(decision, pin),
+        response_edits=HeaderEdits((*_response_edits(decision, pin).set, *quality_headers(exchange))),
         streaming=decision.request.stream,
         failover=failover,
         wait_s=_wait_s(timeout_s),
@@ -66,9 +67,8 @@ def _wait_s(timeout_s: float) -> float:
     return min(timeout_s + 5.0, MAX_WAIT_S)
 
 
-def call_of(head: RequestHead, body: InferenceBody, exchange: OpenExchange) -> Call:
-    """The router's own request for the present attempt of an exchange, as the backend would have got it from Envoy."""
-    attempt = exchange.attempt
+def call_of(head: RequestHead, body: InferenceBody, attempt: Attempt) -> Call:
+    """The router's own request for one attempt, as the backend would have got it from Envoy."""
     decision, backend = attempt.decision, attempt.slot.state.backend
     keys, others = credential_edits(backend)
     left_out = {*others, *(name for name, _ in keys), *_OF_THE_FIRST_REQUEST}
@@ -92,11 +92,18 @@ def relay_head(status: int, upstream: Iterable[tuple[str, str]], exchange: OpenE
         told = (*told, *edits_of(exchange.turn).set)
     if exchange.attempts > 1:
         told = (*told, (headers.ATTEMPTS, str(exchange.attempts)))
+    told = (*told, *quality_headers(exchange))
     given = [(name, value) for name, value in upstream if not name.startswith(headers.RESERVED_PREFIX)]
     names = {name for name, _ in given}
     stale = tuple(name for name in _OF_THE_FIRST_ANSWER if name not in names)
     metadata = {**_metadata(attempt.decision), "attempts": str(exchange.attempts)}
     return RelayHead(status, HeaderEdits((*given, *told), stale), metadata)
+
+
+def quality_headers(exchange: OpenExchange) -> tuple[tuple[str, str], ...]:
+    """What a client is told of the quality gate; nothing where it had nothing to say."""
+    told = () if exchange.quality is None else ((headers.QUALITY, exchange.quality.value),)
+    return (*told, (headers.SCHEMA_STATUS, "invalid")) if exchange.bad_schema else told
 
 
 _OF_THE_FIRST_REQUEST: Final = ("accept-encoding", "content-encoding", "content-length", "x-request-id")

@@ -44,6 +44,9 @@ class Failed:
         return 0 if self.said is None else self.said.status
 
 
+Opened = OpenedStream | OpenedWhole
+
+
 async def open_stream(answer: UpstreamAnswer) -> OpenedStream | Failed:
     """Reads up to the first token. An end or an error before it is a failure; a stream that says that it is whole
     without a token is an answer. Raises CutError.

@@ -15,6 +15,7 @@ TRUNCATED: Final = "stream_truncated"
 FIRST_TOKEN_TIMEOUT: Final = "first_token_timeout"  # noqa: S105
 RATE_LIMITED: Final = "rate_limited"
 ROUTER_FAULT: Final = "router_fault"
+QUALITY: Final = "quality_gate_failed"
 
 _SIGNS: Final = (
     (CLIENT_LEFT, frozenset({"DC", "DR", "DPE"})),
@@ -26,7 +27,7 @@ _SIGNS: Final = (
 
 _STREAM_FAILURES: Final = {StreamEnd.ERROR: STREAM_ERROR, StreamEnd.TRUNCATED: TRUNCATED}
 
-_NOT_THE_BACKENDS: Final = frozenset({None, CLIENT_LEFT, RATE_LIMITED, ROUTER_FAULT})
+_NOT_THE_BACKENDS: Final = frozenset({None, CLIENT_LEFT, RATE_LIMITED, ROUTER_FAULT, QUALITY})
 
 
 def of_flags(flags: Iterable[str]) -> str | None:
@@ -65,6 +66,7 @@ def succeeded(record: AccessRecord) -> bool:
 def is_backend_error(failure: str | None) -> bool:
     """True for what a circuit breaker counts: every failure but those that say nothing of the backend's health.
 
-    These are a client that left, a backend that is busy (429), and a bug of the router.
+    These are a client that left, a backend that is busy (429), a bug of the router, and answers that the quality gate
+    refused.
     """
     return failure not in _NOT_THE_BACKENDS

@@ -28,6 +28,9 @@ RULE: Final = "x-kronaxis-rule"
 KV_PIN: Final = "x-kronaxis-kv-pin"
 ATTEMPTS: Final = "x-kronaxis-attempts"
 EGRESS_FLAGS: Final = "x-kronaxis-egress-flags"
+RESPONSE_SCHEMA: Final = "x-kronaxis-response-schema"
+QUALITY: Final = "x-kronaxis-quality"
+SCHEMA_STATUS: Final = "x-kronaxis-schema"
 
 RELAY_CLUSTER: Final = "router-ext-relay"
 """Value of the routing header for a request whose answer the router brings itself. No backend's cluster is called so:
@@ -46,11 +49,24 @@ CATALOG: Final = (
     Header(SESSION_CREATE, "request", "`true` keeps this conversation as a session."),
     Header(SESSION_ID, "request and response", "Continues a session."),
     Header(SESSION_END, "request", "`true` destroys the session after this request, if it is answered well."),
+    Header(
+        RESPONSE_SCHEMA,
+        "request",
+        "JSON Schema that the answer must fit: its JSON, or the base64 of that, at most 65,536 bytes of JSON. Wins over"
+        " `response_format.json_schema.schema` of the body.",
+    ),
     Header(SESSION_TOKENS, "response", "Tokens of the context that the backend was sent, as far as they are known."),
     Header(BACKEND, "response", "Name of the backend that answered."),
     Header(RULE, "response", "Name of the rule that chose it, `default` for the fallback chain."),
     Header(KV_PIN, "response", "`HIT` when the backend is expected to hold a prefix of the prompt, else `MISS`."),
     Header(ATTEMPTS, "response", "How many backends the request was sent to, where it was more than one."),
+    Header(
+        QUALITY,
+        "response",
+        "What the quality gate says: `passed`; `fallback`, the fallback answered better; `failed`, no good answer was"
+        " to be had; `skipped`, nobody looked.",
+    ),
+    Header(SCHEMA_STATUS, "response", "Why the schema of the request was not used, where it was not."),
     Header(CLUSTER, "internal", "Envoy cluster to use. Set by router_ext only; removed when a client sends it."),
     Header(EGRESS_FLAGS, "internal", "Envoy's response flags, for the router only; removed before a client sees it."),
 )

@@ -7,7 +7,9 @@ from router_ext.model.backend import Backend
 from router_ext.model.outcome import Usage
 
 PROXIED: Final = "proxied"
-"""The kind of a call whose answer a client got."""
+"""The kind of a call that a request asked for."""
+FALLBACK: Final = "fallback"
+"""The kind of a call that the quality gate made in place of one whose answer was bad."""
 
 _EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 """Digits enough for any sum of prices (down to 5e-324, up to 1e6) times counts of up to 50 digits: nothing is rounded

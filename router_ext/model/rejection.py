@@ -24,6 +24,7 @@ class Reason(StrEnum):
     NO_BACKEND = "no_backend"
     UPSTREAM_UNAVAILABLE = "upstream_unavailable"
     UPSTREAM_TIMEOUT = "upstream_timeout"
+    QUALITY_GATE = "quality_gate_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ ERROR_FORMS: Final[dict[Reason, ErrorForm]] = {
     Reason.NO_BACKEND: ErrorForm(503, "service_unavailable"),
     Reason.UPSTREAM_UNAVAILABLE: ErrorForm(503, "service_unavailable"),
     Reason.UPSTREAM_TIMEOUT: ErrorForm(504, "timeout_error"),
+    Reason.QUALITY_GATE: ErrorForm(502, "upstream_error"),
 }
 
 

@@ -98,6 +98,10 @@ class Pipeline:
             return self._despite_sla(rule, asked, rankers.chain) or choice
         return choice
 
+    def only(self, backend: str, rule: str, asked: Asked) -> Choice | NoChoice:
+        """This backend or none, whatever the rules say; the record names ``rule``."""
+        return self._choose(Rule(name=rule, backends=(backend,)), (backend,), asked, self._plain.rule, NEEDS)
+
     def first_available(self, snapshot: Snapshot) -> Backend | None:
         """The first backend of the fallback chain that is not down: where requests that are no inference go."""
         states = (snapshot[name] for name in self._chain if name in snapshot)

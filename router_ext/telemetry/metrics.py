@@ -81,6 +81,35 @@ class Metrics:
         self.sla_missed: Final = counter(
             "sla_missed", "Decisions that gave max_ttft_ms up, since nobody met it.", "rule"
         )
+        self.schema_validations: Final = counter(
+            "schema_validations", "Texts of answers that were judged by the schema of their request."
+        )
+        self.schema_failures: Final = counter(
+            "schema_failures", "Those of them that are no JSON, do not fit, or were not judged in time."
+        )
+        self.quality_gate: Final = counter(
+            "quality_gate",
+            "Requests that the quality gate looked at, by what became of them (`x-kronaxis-quality`) and what was "
+            "wrong with an answer.",
+            "result",
+            "reason",
+        )
+        self.quality_gate_time: Final = histogram(
+            "quality_gate_seconds", "Time in which the quality gate judged an answer.", _PROCESSING
+        )
+        self.judges_lost: Final = counter(
+            "schema_judges_lost",
+            "Processes that judge schemas and were replaced: over their `deadline`, `died`, `worn`, `abandoned` by a "
+            "client that left; or `not_started`.",
+            "reason",
+        )
+        self.dpo_pairs: Final = counter("dpo_pairs", "Preference pairs written.")
+        self.dpo_dropped: Final = counter(
+            "dpo_dropped",
+            "Rescues that gave no pair: the prompt has `media`, ends in an answer (`last_role`) or is `malformed`; an "
+            "answer has `no_text`; or the line was not written: `queue_full`, `disk`, `too_long` for a file, `closed`.",
+            "reason",
+        )
         self.bypassed: Final = counter("bypassed", "Requests that Envoy handled without the router, by route.", "route")
         self.lost: Final = counter("access_log_lost", "Exchanges whose access log entry never came.", "backend")
         self.faults: Final = counter("faults", "Bugs of router_ext that Envoy was steered around, by place.", "place")

@@ -11,7 +11,8 @@ from prometheus_client import Counter, Histogram
 
 from router_ext.engine.spend import OTHER
 from router_ext.model.decision import Decision
-from router_ext.model.outcome import AccessRecord, Outcome
+from router_ext.model.gate import Quality, SchemaVerdict
+from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.snapshot import Health
@@ -24,8 +25,6 @@ _SERIES_KEPT: Final = 4096
 class _SettledSeries:
     duration: Histogram
     ttft: Histogram
-    prompt_tokens: Counter
-    completion_tokens: Counter
 
 
 class Recorder:
@@ -44,6 +43,7 @@ class Recorder:
         self.named_services = named_services
         # The labels of one settled exchange, looked up once: prometheus-client locks and validates at each look-up.
         self._settled = lru_cache(maxsize=_SERIES_KEPT)(self._settled_series)
+        self._tokens = lru_cache(maxsize=_SERIES_KEPT)(self._token_series)
         self._requests = lru_cache(maxsize=_SERIES_KEPT)(metrics.requests.labels)
         self._costs = lru_cache(maxsize=_SERIES_KEPT)(metrics.cost_usd.labels)
         self._shared_published = lru_cache(maxsize=_SERIES_KEPT)(metrics.shared_published.labels)
@@ -54,9 +54,11 @@ class Recorder:
         return _SettledSeries(
             metrics.duration.labels(service, backend),
             metrics.ttft.labels(backend),
-            metrics.tokens.labels(backend, "prompt"),
-            metrics.tokens.labels(backend, "completion"),
         )
+
+    def _token_series(self, backend: str) -> tuple[Counter, Counter]:
+        tokens = self._metrics.tokens
+        return tokens.labels(backend, "prompt"), tokens.labels(backend, "completion")
 
     def _service(self, caller: Caller) -> str:
         return caller.service if caller.service in self.named_services else OTHER
@@ -67,24 +69,38 @@ class Recorder:
         self._requests(service, decision.backend, decision.rule).inc()
 
     def settled(self, decision: Decision, outcome: Outcome) -> None:
-        """Durations, tokens and errors, and the one line of the exchange."""
+        """Durations and errors, and the one line of the exchange."""
         service, backend = self._service(decision.request.caller), decision.backend
-        record, failure, usage = outcome.record, outcome.failure, outcome.usage
+        record, failure = outcome.record, outcome.failure
         series = self._settled(service, backend)
         series.duration.observe(record.duration_s)
         if failure is not None:
             self._metrics.errors.labels(service, backend, failure).inc()
         elif outcome.ttft_s is not None and record.status < 400:
             series.ttft.observe(outcome.ttft_s)
-        if usage is not None:
-            # Engines report what they like; a counter takes no negative numbers.
-            series.prompt_tokens.inc(max(0, usage.prompt_tokens))
-            series.completion_tokens.inc(max(0, usage.completion_tokens))
         self._log.info("exchange", **_line(decision, outcome))
 
-    def charged(self, caller: Caller, backend: str, kind: str, micro_usd: int) -> None:
-        """Counts the dollars."""
+    def charged(self, caller: Caller, backend: str, kind: str, usage: Usage, micro_usd: int) -> None:
+        """Counts tokens and dollars."""
+        # Engines report what they like; a counter takes no negative numbers.
+        prompt, completion = self._tokens(backend)
+        prompt.inc(max(0, usage.prompt_tokens))
+        completion.inc(max(0, usage.completion_tokens))
         self._costs(self._service(caller), backend, kind).inc(micro_usd / MICRO)
+
+    def gate_judged(self, seconds: float) -> None:
+        """One observation an answer."""
+        self._metrics.quality_gate_time.observe(seconds)
+
+    def schema_validated(self, verdict: SchemaVerdict) -> None:
+        """Counts it; a schema that cannot be used is no failure of the answer."""
+        self._metrics.schema_validations.inc()
+        if verdict not in (SchemaVerdict.VALID, SchemaVerdict.BAD_SCHEMA):
+            self._metrics.schema_failures.inc()
+
+    def gate_concluded(self, quality: Quality, reason: str) -> None:
+        """Counts the request."""
+        self._metrics.quality_gate.labels(quality.value, reason).inc()
 
     def failed_over(self, decision: Decision, to: str, reason: str) -> None:
         """Counts the move, with one line."""

@@ -121,6 +121,15 @@ class Stack:
         """Requests that router_ext counts as open."""
         return self.metric("kronaxis_router_backend_active_requests")
 
+    def in_flight_of(self, backend: str) -> float:
+        """Requests that router_ext counts as open at one backend."""
+        return self.metric("kronaxis_router_backend_active_requests", backend=backend)
+
+    def sim_in_flight(self, name: str) -> int:
+        """Requests that a simulated backend works on."""
+        stats = json.loads(self._get(f"http://127.0.0.1:{self.sim_ports[name]}/sim/stats"))
+        return int(stats["in_flight"])
+
     def sim_faults(self, name: str, **faults: Any) -> None:
         """Switches the faults of a simulated backend; none given clears them."""
         self._get(f"http://127.0.0.1:{self.sim_ports[name]}/sim/faults", json.dumps(faults).encode())

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from router_ext.model.decision import Decision
-from router_ext.model.outcome import AccessRecord, Outcome
+from router_ext.model.gate import Quality, SchemaVerdict
+from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.snapshot import Health
@@ -63,6 +64,9 @@ class RecordingTelemetry:
     events_received: list[str] = field(default_factory=list)
     events_dropped: list[int] = field(default_factory=list)
     connections: list[bool] = field(default_factory=list)
+    gate_times: list[float] = field(default_factory=list)
+    verdicts: list[SchemaVerdict] = field(default_factory=list)
+    gated: list[tuple[str, str]] = field(default_factory=list)
     charges: list[tuple[str, str, str, int]] = field(default_factory=list)
 
     def forget(self) -> None:
@@ -83,9 +87,21 @@ class RecordingTelemetry:
         assert decision.id not in {end.decision.id for end in self.ends}, "settled twice"
         self.ends.append(Settled(decision, outcome))
 
-    def charged(self, caller: Caller, backend: str, kind: str, micro_usd: int) -> None:
+    def charged(self, caller: Caller, backend: str, kind: str, usage: Usage, micro_usd: int) -> None:
         """Keeps the cost by service, backend and kind."""
         self.charges.append((caller.service, backend, kind, micro_usd))
+
+    def gate_judged(self, seconds: float) -> None:
+        """Keeps the time."""
+        self.gate_times.append(seconds)
+
+    def schema_validated(self, verdict: SchemaVerdict) -> None:
+        """Keeps the verdict."""
+        self.verdicts.append(verdict)
+
+    def gate_concluded(self, quality: Quality, reason: str) -> None:
+        """Keeps the result."""
+        self.gated.append((quality.value, reason))
 
     def failed_over(self, decision: Decision, to: str, reason: str) -> None:
         """Keeps the move."""

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from router_ext.engine.attempts import AttemptEnd, Attempts
 from router_ext.engine.caches import Caches
+from router_ext.engine.charging import Charges
 from router_ext.engine.exchanges import OpenExchange, OpenExchanges
 from router_ext.engine.pool import Pool, Slot
 from router_ext.engine.replication import Replication
@@ -29,8 +30,17 @@ class InFlight(RuleBasedStateMachine):
         super().__init__()
         self.pool, self.exchanges = Pool(), OpenExchanges()
         caches, telemetry, clock = Caches(), RecordingTelemetry(), FakeClock()
-        replication = Replication(self.pool, caches, telemetry, clock, ALONE, spend=Spend("me", ZoneInfo("UTC")))
-        self.attempts = Attempts(self.pool, caches, replication, telemetry, clock, released=lambda: None)
+        spend = Spend("me", ZoneInfo("UTC"))
+        replication = Replication(self.pool, caches, telemetry, clock, ALONE, spend=spend)
+        self.attempts = Attempts(
+            self.pool,
+            caches,
+            replication,
+            telemetry,
+            clock,
+            charges=Charges(spend, telemetry, clock),
+            released=lambda: None,
+        )
         self.open: dict[str, Slot] = {}
         self.ended: list[str] = []
         self.slots: list[Slot] = []

@@ -2,6 +2,9 @@
 
 import asyncio
 
+import orjson
+import pytest
+
 from router_ext.demo.sim.faults import Faults
 from router_ext.demo.sim.server import SimServer
 from router_ext.demo.sim.settings import SimSettings
@@ -65,6 +68,20 @@ async def test_bad_json_is_inside_a_whole_answer() -> None:
         sim.faults.set(Faults(bad_json=True))
         answer = await ask(sim, response_format={"type": "json_object"})
     assert answer.json()["choices"][0]["message"]["content"] == '{"answer": "cut off in the'
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_content_of_every_answer_can_be_given(stream: bool) -> None:
+    """Whatever the request asks for, tools and a schema included."""
+    async with SimServer(FAST) as sim:
+        sim.faults.set(Faults(content='{"name": 7}'))
+        answer = await ask(sim, stream=stream, response_format={"type": "json_object"})
+    if stream:
+        events = [orjson.loads(data) for data in answer.events() if data != "[DONE]"]
+        said = "".join(event["choices"][0]["delta"].get("content") or "" for event in events if event["choices"])
+    else:
+        said = answer.json()["choices"][0]["message"]["content"]
+    assert said == '{"name": 7}'
 
 
 async def test_a_bad_body_is_a_whole_body_that_is_no_json() -> None:

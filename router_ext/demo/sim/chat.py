@@ -150,7 +150,7 @@ def _answered(body: Json, frame: Frame, prompt: Prompt) -> ChatExchange | ApiErr
 
 def _write(body: Json, frame: Frame, prompt: Prompt, limit: Limit, index: int) -> Answer | ToolAnswer:
     bits = frame.bits(prompt, index)
-    if not frame.garbled and (call := write_tool_call(body, f"{frame.token[:-1]}{index:x}", bits)):
+    if frame.said is None and (call := write_tool_call(body, f"{frame.token[:-1]}{index:x}", bits)):
         return call
     return frame.write(prompt, limit, index, _structured(body.get("response_format"), bits))
 

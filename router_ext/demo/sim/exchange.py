@@ -14,26 +14,25 @@ from router_ext.demo.sim.settings import SimSettings
 Json = dict[str, Any]
 FINGERPRINT = "vllm-0.32.0-51b0a7e1"
 DONE = b"data: [DONE]\n\n"
-NOT_JSON = '{"answer": "cut off in the'
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """What an answer needs beside the request: 16 hex digits for ids, whole seconds, the model name to show.
 
-    ``garbled`` makes the content of the answer text that is no JSON.
+    ``said`` is the content of every answer, None where it is generated.
     """
 
     settings: SimSettings
     token: str
     created: int
     model: str
-    garbled: bool = False
+    said: str | None = None
 
     def write(self, prompt: Prompt, limit: Limit, index: int = 0, text: str | None = None) -> Answer:
         """Answer number ``index`` to a prompt: ``text`` when it is given, else prose."""
-        if self.garbled:
-            return quoted(NOT_JSON, Limit(None, limit.room))
+        if self.said is not None:
+            return quoted(self.said, Limit(None, limit.room))
         if text is not None:
             return quoted(text, limit)
         return prose(self.bits(prompt, index), limit)
@@ -133,12 +132,12 @@ def named_event(name: str, payload: Json) -> bytes:
 
 
 def make_frame(
-    settings: SimSettings, body: bytes, model: str, *, counter: int, now: float, garbled: bool = False
+    settings: SimSettings, body: bytes, model: str, *, counter: int, now: float, said: str | None = None
 ) -> Frame:
     """The frame of request number ``counter``; with stable ids only the body matters."""
     if settings.stable_ids:
-        return Frame(settings, hashlib.blake2b(body, digest_size=8).hexdigest(), 1_700_000_000, model, garbled)
-    return Frame(settings, f"{settings.seed & 0xFFFFFFFF:08x}{counter & 0xFFFFFFFF:08x}", int(now), model, garbled)
+        return Frame(settings, hashlib.blake2b(body, digest_size=8).hexdigest(), 1_700_000_000, model, said)
+    return Frame(settings, f"{settings.seed & 0xFFFFFFFF:08x}{counter & 0xFFFFFFFF:08x}", int(now), model, said)
 
 
 def read_limit(body: Json, names: tuple[str, ...], prompt: Prompt, settings: SimSettings) -> Limit | ApiError:

@@ -2,6 +2,8 @@
 
 import msgspec
 
+NOT_JSON = '{"answer": "cut off in the'
+
 
 class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What goes wrong. All of them apply to inference requests, except the two of the health check.
@@ -9,10 +11,11 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     ``status``: answer with this HTTP status, and ``Retry-After: retry_after_s`` when that is set. ``delay_s``: before
     the headers. ``first_token_delay_s``: after the prefill, and after the headers of a stream. ``hang``: never answer.
     ``cut_after_events``: close the connection after so many events of a stream, without a last chunk. ``cut_body``:
-    close it in the middle of a plain body. ``bad_json``: the content of the answer is no JSON. ``bad_body``: the body
-    (or the first event) is no JSON. ``error_event``: a stream ends with an error event after ``error_after_events``
-    events, a plain answer is a 500. ``refuse``: every connection is closed without a byte, health checks included.
-    ``count``: only the next so many matching requests. ``paths``: only paths that begin with one of these; empty: all.
+    close it in the middle of a plain body. ``content``: what every answer says. ``bad_json``: that it is no JSON.
+    ``bad_body``: the body (or the first event) is no JSON. ``error_event``: a stream ends with an error event after
+    ``error_after_events`` events, a plain answer is a 500. ``refuse``: every connection is closed without a byte, health
+    checks included. ``count``: only the next so many matching requests. ``paths``: only paths that begin with one of
+    these; empty: all.
     """
 
     status: int | None = None
@@ -21,6 +24,7 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     first_token_delay_s: float = 0.0
     cut_after_events: int | None = None
     cut_body: bool = False
+    content: str | None = None
     bad_json: bool = False
     bad_body: bool = False
     error_event: bool = False
@@ -31,6 +35,11 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     health_delay_s: float = 0.0
     count: int | None = None
     paths: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> str | None:
+        """The content of every answer, None where it is generated."""
+        return NOT_JSON if self.bad_json else self.content
 
     @property
     def event_limit(self) -> int | None:

@@ -75,9 +75,7 @@ class Inference:
             return wrong_type("", "dict")
         named = body.get("model") or ""
         model = self._settings.resolve(named) if isinstance(named, str) else None
-        frame = make_frame(
-            self._settings, raw, model or "", counter=self.served, now=time.time(), garbled=fault.bad_json
-        )
+        frame = make_frame(self._settings, raw, model or "", counter=self.served, now=time.time(), said=fault.said)
         exchange = PARSERS[request.path](body, frame)
         # As in vLLM the shape of a body is checked before its model.
         if model is None and not (isinstance(exchange, ApiError) and exchange.kind == "Bad Request"):

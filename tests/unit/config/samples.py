@@ -52,9 +52,11 @@ rules:
      max_ttft_ms: 300}
 defaults: {fallback_chain: [b, a]}
 budgets: {my-service: {daily_limit_usd: 50, action: downgrade, downgrade_target: a}, default: {daily_limit_usd: 0.5}}
-quality_gate: {enabled: true, mode: parallel, fallback_backend: b, sample_rate: 0.5,
+quality_gate: {enabled: true, mode: parallel, fallback_backend: b, sample_rate: 0.5, streaming: observe,
+  on_exhausted: error, schema_timeout: 250ms,
   checks: {min_length: 1, min_tokens: 2, valid_json: true, no_refusal: true},
-  dpo_export: {enabled: true, output_path: pairs.jsonl, max_file_size_mb: 5}}
+  dpo_export: {enabled: true, output_path: pairs.jsonl, max_file_size_mb: 5, max_files: 3,
+    redact: true}}
 ab_tests: [{name: t, match: {service: shop}, variant_a: a, variant_b: b, split_pct: 10, active: false, mode: shadow}]
 """
 
@@ -92,9 +94,11 @@ backends:
 rules: []
 defaults: {fallback_chain: [a]}
 budgets: {}
-quality_gate: {enabled: false, mode: sequential, fallback_backend: "", sample_rate: 1.0,
+quality_gate: {enabled: false, mode: sequential, fallback_backend: "", sample_rate: 1.0, on_exhausted: return,
+  schema_timeout: 1s,
   checks: {min_length: 0, min_tokens: 0, valid_json: false, no_refusal: false},
-  dpo_export: {enabled: false, output_path: dpo_training_data.jsonl, max_file_size_mb: 100}}
+  dpo_export: {enabled: false, output_path: dpo_training_data.jsonl, max_file_size_mb: 100, max_files: 10,
+    redact: false}}
 ab_tests: []
 """
 

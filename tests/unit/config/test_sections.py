@@ -11,15 +11,17 @@ from router_ext.config.sections import (
     Defaults,
     DpoExport,
     KvPinning,
-    QualityChecks,
+    OnExhausted,
     QualityGate,
     RouterConfig,
     Server,
     Sessions,
     StoreKind,
+    Streaming,
     UnixAddress,
 )
 from router_ext.model.backend import Backend, BackendType, CircuitBreaker, Endpoint
+from router_ext.model.gate import Checks
 from router_ext.model.rule import Match, Rule
 from router_ext.model.secret import Secret
 from tests.unit.config.samples import (
@@ -110,8 +112,17 @@ def test_every_setting_of_a_full_file_is_read() -> None:
             mode="parallel",
             fallback_backend="b",
             sample_rate=0.5,
-            checks=QualityChecks(min_length=1, min_tokens=2, valid_json=True, no_refusal=True),
-            dpo_export=DpoExport(enabled=True, output_path=Path("/etc/router/pairs.jsonl"), max_file_size_mb=5),
+            streaming=Streaming.OBSERVE,
+            on_exhausted=OnExhausted.ERROR,
+            schema_timeout_s=0.25,
+            checks=Checks(min_length=1, min_tokens=2, valid_json=True, no_refusal=True),
+            dpo_export=DpoExport(
+                enabled=True,
+                output_path=Path("/etc/router/pairs.jsonl"),
+                max_file_size_mb=5,
+                max_files=3,
+                redact=True,
+            ),
         ),
         ab_tests=(AbTest("t", Match(service="shop"), "a", "b", 10.0, active=False, mode="shadow"),),
     )
@@ -274,7 +285,15 @@ def test_other_backend_names_are_refused(name: str) -> None:
         ("quality_gate: {sample_rate: -0.1}", "quality_gate.sample_rate"),
         ("quality_gate: {sample_rate: 1.1}", "quality_gate.sample_rate"),
         ("quality_gate: {checks: {min_length: -1}}", "quality_gate.checks.min_length"),
+        ("quality_gate: {streaming: buffer}", "quality_gate.streaming"),
+        ("quality_gate: {streaming: }", "quality_gate.streaming"),
+        ("quality_gate: {on_exhausted: fail}", "quality_gate.on_exhausted"),
+        ("quality_gate: {schema_timeout: 10.001}", "quality_gate.schema_timeout"),
+        ("quality_gate: {schema_timeout: 0}", "quality_gate.schema_timeout"),
         ("quality_gate: {dpo_export: {max_file_size_mb: 0}}", "quality_gate.dpo_export.max_file_size_mb"),
+        ("quality_gate: {dpo_export: {max_files: 0}}", "quality_gate.dpo_export.max_files"),
+        ("quality_gate: {dpo_export: {max_files: 10001}}", "quality_gate.dpo_export.max_files"),
+        ("quality_gate: {dpo_export: {redact: 1}}", "quality_gate.dpo_export.redact"),
         ("ab_tests: [{name: t, match: {}, variant_a: a, variant_b: a, split_pct: 100.5}]", "ab_tests[0].split_pct"),
         ("ab_tests: [{name: t, match: {}, variant_a: a, variant_b: a, split_pct: -1}]", "ab_tests[0].split_pct"),
         ("ab_tests: [{name: t, variant_a: a, variant_b: a, split_pct: 1}]", "ab_tests[0].match"),
@@ -294,6 +313,8 @@ def test_a_policy_that_makes_no_sense_is_refused(section: str, path: str) -> Non
         "rules: [{name: r, backends: [a]}]\ndefaults: {fallback_chain: []}",
         "quality_gate: {sample_rate: 0}",
         "quality_gate: {sample_rate: 1, fallback_backend: ''}",
+        "quality_gate: {streaming: skip, schema_timeout: 10s, dpo_export: {max_files: 1}}",
+        "quality_gate: {streaming: hold, schema_timeout: 1ms, dpo_export: {max_files: 10000}}",
         "ab_tests: [{name: t, match: {}, variant_a: a, variant_b: a, split_pct: 0}]",
         "ab_tests: [{name: t, match: {}, variant_a: a, variant_b: a, split_pct: 100}]",
     ],

@@ -8,6 +8,7 @@ import pytest
 from router_ext.config.sections import KvPinning, Server
 from router_ext.engine.attempts import Attempts
 from router_ext.engine.caches import Caches
+from router_ext.engine.charging import Charges
 from router_ext.engine.engine import Engine
 from router_ext.engine.pool import Pool
 from router_ext.engine.replication import Replication
@@ -190,8 +191,11 @@ def test_an_answer_of_a_session_is_told_once_more() -> None:
     pool, caches = Pool(), Caches()
     pool.configure([one])
     caches.configure(KvPinning(enabled=True), [one])
-    replication = Replication(pool, caches, telemetry, clock, line, spend=Spend("me", ZoneInfo("UTC")))
-    attempts = Attempts(pool, caches, replication, telemetry, clock, released=lambda: None)
+    spend = Spend("me", ZoneInfo("UTC"))
+    replication = Replication(pool, caches, telemetry, clock, line, spend=spend)
+    attempts = Attempts(
+        pool, caches, replication, telemetry, clock, charges=Charges(spend, telemetry, clock), released=lambda: None
+    )
     envelope = read_envelope(chat(DOCUMENT))
     assert isinstance(envelope, Envelope)
     chain = caches.read(request(), envelope)

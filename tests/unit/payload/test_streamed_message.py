@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from router_ext.payload.answer_message import ENTRY_BYTES, plain_message
+from router_ext.payload.answer_message import plain_message
+from router_ext.payload.answer_pieces import ENTRY_BYTES
 from router_ext.stream.sse import SseReader
 from tests.captures import load_response
 from tests.fakes.chat_answers import call, chunk, completion, kept, merged, streamed

@@ -42,13 +42,12 @@ def test_a_new_configuration_names_other_services() -> None:
     assert rig.series("requests_total") == {("a", "r", "other"): 1.0, ("a", "r", "cart"): 1.0}
 
 
-def test_a_good_exchange_gives_times_and_tokens() -> None:
+def test_a_good_exchange_gives_times() -> None:
     """And no error."""
     rig = RecorderRig()
     rig.recorder.settled(_decision(), _outcome(record("t-1")))
     assert rig.series("request_duration_seconds_sum") == {("a", "shop"): 2.0}
     assert rig.series("ttft_seconds_sum") == {("a",): 0.25}
-    assert rig.series("tokens_total") == {("a", "prompt"): 9.0, ("a", "completion"): 1.0}
     assert rig.series("errors_total") == {}
 
 
@@ -62,18 +61,24 @@ def test_a_failed_exchange_gives_an_error_and_no_time_to_first_token() -> None:
     assert rig.series("request_duration_seconds_count") == {("a", "shop"): 2.0}
 
 
-def test_token_counts_below_zero_count_as_none() -> None:
-    """An engine may report what it likes."""
+def test_tokens_are_counted_by_backend_and_direction() -> None:
+    """An engine may report what it likes: less than none is none."""
     rig = RecorderRig()
-    rig.recorder.settled(_decision(), _outcome(record("t-1", usage=Usage(-5, 3)), None))
-    assert rig.series("tokens_total") == {("a", "prompt"): 0.0, ("a", "completion"): 3.0}
+    rig.recorder.charged(Caller("shop"), "a", PROXIED, Usage(9, 1), 0)
+    rig.recorder.charged(Caller("shop"), "b", PROXIED, Usage(-5, 3), 0)
+    assert rig.series("tokens_total") == {
+        ("a", "prompt"): 9.0,
+        ("a", "completion"): 1.0,
+        ("b", "prompt"): 0.0,
+        ("b", "completion"): 3.0,
+    }
 
 
 def test_costs_are_counted_in_dollars_by_service_backend_and_kind() -> None:
     """Two calls of $1.25 and $0.000001; one without a cost shows its series, and a service without a name is other."""
     rig = RecorderRig()
     for service, micro_usd in (("shop", 1_250_000), ("shop", 1), ("cart", 0)):
-        rig.recorder.charged(Caller(service), "a", PROXIED, micro_usd)
+        rig.recorder.charged(Caller(service), "a", PROXIED, Usage(0, 0), micro_usd)
     assert rig.series("cost_usd_total") == {("a", "proxied", "shop"): 1.250001, ("a", "proxied", "other"): 0.0}
 
 

@@ -1,0 +1,169 @@
+"""The quality gate: whose answer is looked at, and whether it is good enough."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Final
+
+from msgspec import Struct
+
+from router_ext.config.sections import OnExhausted, QualityGate, Streaming
+from router_ext.engine.exchanges import KeptRequest, OpenExchange
+from router_ext.engine.gate_ask import GateAsk, NotGated
+from router_ext.gate.checks import fault_before_json
+from router_ext.gate.judged import texts_to_judge
+from router_ext.model.gate import BadSchema, Fault, Quality, ReadAnswer, SchemaVerdict
+from router_ext.payload.inference import InferenceBody
+from router_ext.payload.schema_request import requested_schema, requested_tools
+from router_ext.ports import Clock, PairSink, Rescue, SchemaJudge, Telemetry
+from router_ext.stream.effects import RelayBody, Relayed, RelayHead
+from router_ext.stream.events import RequestHead
+
+Reader = Callable[[bytes], ReadAnswer | None]
+
+_GATED_PATHS: Final = frozenset({"/v1/chat/completions", "/v1/completions"})
+
+BAD_SCHEMA: Final = "bad_schema"
+"""The reason for an answer that was not judged: the request's schema cannot be used."""
+
+_FAULTS: Final = {
+    SchemaVerdict.NOT_JSON: Fault.INVALID_JSON,
+    SchemaVerdict.INVALID: Fault.SCHEMA,
+    SchemaVerdict.TIMEOUT: Fault.SCHEMA_TIMEOUT,
+}
+
+
+class Judgement(Struct, frozen=True):
+    """What the gate says of an answer: ``fault`` is None for a good one. ``judged`` is false when there was nothing to
+    look at, or the schema cannot be used (``bad_schema``).
+    """
+
+    fault: Fault | None = None
+    judged: bool = True
+    bad_schema: bool = False
+
+    @property
+    def quality(self) -> Quality:
+        """The word for an answer that is given as it is."""
+        if not self.judged:
+            return Quality.SKIPPED
+        return Quality.PASSED if self.fault is None else Quality.FAILED
+
+
+NOT_JUDGED: Final = Judgement(judged=False)
+"""The judgement of what is no answer to look at: an error of the client, or one that is larger than may be held."""
+
+MAX_OBSERVED: Final = 100
+"""Most answers that are judged after they have passed; of more nobody looks."""
+
+
+class Gate:
+    """Decides for requests, and judges answers. ``draw`` gives numbers in [0, 1)."""
+
+    def __init__(
+        self,
+        judge: SchemaJudge,
+        pairs: PairSink,
+        telemetry: Telemetry,
+        clock: Clock,
+        draw: Callable[[], float],
+    ) -> None:
+        self._judge = judge
+        self._pairs = pairs
+        self._observed: set[asyncio.Task[None]] = set()
+        self._telemetry = telemetry
+        self._clock = clock
+        self._draw = draw
+
+    def look(self, config: QualityGate, exchange: OpenExchange, request: KeptRequest) -> None:
+        """Notes in a new exchange how its answer is looked at. One that cannot be asked for again is not."""
+        if not config.enabled:
+            return
+        ask = self.ask(config, request.head, request.body, exchange.attempt.decision.backend)
+        if isinstance(ask, GateAsk) and exchange.kept is not None:
+            exchange.gate = ask
+        elif ask is not None:
+            exchange.quality = Quality.SKIPPED
+            exchange.bad_schema = isinstance(ask, NotGated) and ask.bad_schema
+
+    def ask(
+        self, config: QualityGate, head: RequestHead, body: InferenceBody, backend: str
+    ) -> GateAsk | NotGated | None:
+        """How the answer of a request that goes to ``backend`` is checked; None where the gate has nothing to say."""
+        if not config.enabled or head.path not in _GATED_PATHS:
+            return None
+        schema = requested_schema(head.headers, body.envelope)
+        if isinstance(schema, BadSchema) or (schema is not None and self._judge.refuses(schema)):
+            self._telemetry.gate_concluded(Quality.SKIPPED, BAD_SCHEMA)
+            return NotGated(bad_schema=True)
+        if schema is None and self._draw() >= config.sample_rate:
+            return None
+        streaming = config.streaming or (Streaming.SKIP if schema is None else Streaming.HOLD)
+        skips = body.request.stream and streaming is Streaming.SKIP
+        if skips or backend == config.fallback_backend:
+            return None if schema is None else NotGated()
+        return GateAsk(
+            fallback=config.fallback_backend,
+            checks=config.checks,
+            schema=schema,
+            tools=lambda: requested_tools(body.envelope),
+            observes=body.request.stream and streaming is Streaming.OBSERVE,
+            parallel=config.mode == "parallel",
+            returns_bad=config.on_exhausted is OnExhausted.RETURN,
+        )
+
+    async def judge(self, ask: GateAsk, answer: ReadAnswer | None) -> Judgement:
+        """Judges an answer; None is one that is no completion at all."""
+        started = self._clock.monotonic()
+        judgement = await self._judgement(ask, answer or ReadAnswer(()))
+        self._telemetry.gate_judged(self._clock.monotonic() - started)
+        return judgement
+
+    async def _judgement(self, ask: GateAsk, answer: ReadAnswer) -> Judgement:
+        fault = fault_before_json(answer, ask.checks, json_expected=ask.json_expected)
+        if fault is not None:
+            return Judgement(fault)
+        if not ask.json_expected:
+            return Judgement()
+        texts = texts_to_judge(answer, ask.schema, ask.tools())
+        for text in texts:
+            verdict = await self._judge.judge(ask.schema, text)
+            if ask.schema is not None:
+                self._telemetry.schema_validated(verdict)
+            if verdict is SchemaVerdict.BAD_SCHEMA:
+                return Judgement(judged=False, bad_schema=True)
+            if verdict is not SchemaVerdict.VALID:
+                return Judgement(_FAULTS[verdict])
+        return Judgement(judged=bool(texts))
+
+    def concluded(self, quality: Quality, judgement: Judgement) -> None:
+        """Counts what became of one request."""
+        reason = BAD_SCHEMA if judgement.bad_schema else "" if judgement.fault is None else judgement.fault.value
+        self._telemetry.gate_concluded(quality, reason)
+
+    def rescued(self, rescue: Rescue) -> None:
+        """The fallback's answer took the place of a bad one: a pair to learn from."""
+        self._pairs.offer(rescue)
+
+    async def observed(self, ask: GateAsk, parts: AsyncGenerator[Relayed], read: Reader) -> AsyncGenerator[Relayed]:
+        """The parts as they come; what they were is judged afterwards. ``read`` understands the body."""
+        body, status = bytearray(), 0
+        async with aclosing(parts):
+            async for part in parts:
+                match part:
+                    case RelayHead():
+                        status = part.status
+                    case RelayBody():
+                        body += part.data
+                        if part.end and 200 <= status < 300 and len(self._observed) < MAX_OBSERVED:
+                            self._judge_later(ask, bytes(body), read)
+                yield part
+
+    def _judge_later(self, ask: GateAsk, body: bytes, read: Reader) -> None:
+        task = asyncio.create_task(self._observe(ask, read(body)), name="gate-observe")
+        self._observed.add(task)
+        task.add_done_callback(self._observed.discard)
+
+    async def _observe(self, ask: GateAsk, answer: ReadAnswer | None) -> None:
+        judgement = await self.judge(ask, answer)
+        self.concluded(judgement.quality, judgement)
