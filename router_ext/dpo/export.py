@@ -13,6 +13,9 @@ from router_ext.ports import Clock, Rescue
 MAX_MAKING: Final = 64
 """Most lines that are made at a time. Each holds on to the body of a request."""
 
+SEVERAL: Final = "several_choices"
+"""Why a rescue is no pair: an answer has several choices, of which not all need be bad."""
+
 NO_TEXT: Final = "no_text"
 """Why a rescue is no pair: an answer of it is a tool call, or has no text."""
 
@@ -21,7 +24,7 @@ class ExportTelemetry(Protocol):
     """What became of rescues that gave no line. Cheap, never raises."""
 
     def pair_unfit(self, reason: str) -> None:
-        """A rescue is no pair: one of ``Unfit`` or ``NO_TEXT``."""
+        """A rescue is no pair: one of ``Unfit``, ``SEVERAL`` or ``NO_TEXT``."""
         ...
 
     def lines_dropped(self, reason: Dropped, count: int) -> None:
@@ -86,6 +89,8 @@ def pair_line(rescue: Rescue, timestamp: float, *, redact: bool) -> bytes | str:
     prompt = prompt_of(rescue.body.envelope.fields.get("messages"))
     if isinstance(prompt, Unfit):
         return prompt.value
+    if len(rescue.chosen.choices) > 1 or len(rescue.rejected.choices) > 1:
+        return SEVERAL
     chosen, rejected = _text(rescue.chosen), _text(rescue.rejected)
     if not chosen or not rejected:
         return NO_TEXT
@@ -95,7 +100,7 @@ def pair_line(rescue: Rescue, timestamp: float, *, redact: bool) -> bytes | str:
 
 
 def _text(answer: ReadAnswer) -> str:
-    """The text of the first choice; "" where it is a tool call or has none."""
+    """The text of the only choice; "" where it is a tool call or has none."""
     if not answer.choices or answer.choices[0].tool_calls:
         return ""
     return answer.choices[0].text or ""

@@ -113,10 +113,23 @@ class OpenExchanges:
         ``sent_by``. A late entry still finds them.
         """
         there = [item for item in self._open.values() if item.cluster == cluster and item.attempt.in_flight]
-        mine = sorted((item for item in there if item.sent_at <= sent_by), key=lambda item: item.sent_at)[:number]
+        return self._give_up(sorted((item for item in there if item.sent_at <= sent_by), key=_sent_at)[:number])
+
+    def give_up_over(self, sent_by: float) -> list[OpenExchange]:
+        """Takes out those that were sent until ``sent_by`` and are in flight no more: no backend's count shows that
+        their entries are lost.
+        """
+        over = [item for item in self._open.values() if not item.attempt.in_flight and item.sent_at <= sent_by]
+        return self._give_up(over)
+
+    def _give_up(self, mine: list[OpenExchange]) -> list[OpenExchange]:
         for exchange in mine:
             del self._open[exchange.id]
             self._given_up[exchange.id] = exchange
         while len(self._given_up) > MAX_GIVEN_UP:
             self._given_up.popitem(last=False)
         return mine
+
+
+def _sent_at(exchange: OpenExchange) -> float:
+    return exchange.sent_at

@@ -50,18 +50,21 @@ class Failover:
         exchange.tried, exchange.attempts = tried, exchange.attempts + 1
         return True
 
-    def rescue(self, exchange: OpenExchange, kept: KeptRequest, fallback: str, bad: AttemptEnd, reason: str) -> bool:
-        """Ends the present attempt as ``bad`` and begins one at the quality gate's fallback. False, with nothing
-        changed, when the fallback takes no request now or there is no place in the retry budget.
+    def rescue(
+        self, exchange: OpenExchange, kept: KeptRequest, fallback: str, failure: str | None, reason: str
+    ) -> bool:
+        """Begins an attempt at the quality gate's fallback in place of the present one, which is over. ``failure`` is
+        how it failed, None for an answer. False, with nothing changed, when the fallback takes no request now or there
+        is no place in the retry budget.
         """
         before = exchange.attempt.decision
         choice = self._fallback_for(exchange, kept, fallback)
         if choice is None:
             return False
-        if not self._take_place(exchange):
+        if failure not in _GONE and not self._take_place(exchange):
             self._telemetry.retry_budget_exhausted(before)
             return False
-        self.go_on_with(exchange, self._begin_fallback(exchange, kept, choice), bad, reason)
+        self.go_on_with(exchange, self._begin_fallback(exchange, kept, choice), reason)
         return True
 
     def begin_beside(self, exchange: OpenExchange, kept: KeptRequest, fallback: str) -> Attempt | None:
@@ -72,11 +75,10 @@ class Failover:
         exchange.tried |= {fallback}
         return self._begin_fallback(exchange, kept, choice)
 
-    def go_on_with(self, exchange: OpenExchange, attempt: Attempt, bad: AttemptEnd, reason: str) -> None:
-        """Ends the present attempt as ``bad``; ``attempt`` takes its place."""
+    def go_on_with(self, exchange: OpenExchange, attempt: Attempt, reason: str) -> None:
+        """``attempt`` takes the place of the present one, which is over."""
         before = exchange.attempt.decision
         self._telemetry.failed_over(before, attempt.decision.backend, reason)
-        self._attempts.end(exchange.attempt, bad)
         exchange.tried |= {before.backend}
         exchange.attempt, exchange.attempts = attempt, exchange.attempts + 1
 

@@ -85,6 +85,7 @@ class Gate:
         elif ask is not None:
             exchange.quality = Quality.SKIPPED
             exchange.bad_schema = isinstance(ask, NotGated) and ask.bad_schema
+            self._telemetry.gate_concluded(Quality.SKIPPED, BAD_SCHEMA if exchange.bad_schema else "")
 
     def ask(
         self, config: QualityGate, head: RequestHead, body: InferenceBody, backend: str
@@ -94,7 +95,6 @@ class Gate:
             return None
         schema = requested_schema(head.headers, body.envelope)
         if isinstance(schema, BadSchema) or (schema is not None and self._judge.refuses(schema)):
-            self._telemetry.gate_concluded(Quality.SKIPPED, BAD_SCHEMA)
             return NotGated(bad_schema=True)
         if schema is None and self._draw() >= config.sample_rate:
             return None
@@ -145,25 +145,34 @@ class Gate:
         """The fallback's answer took the place of a bad one: a pair to learn from."""
         self._pairs.offer(rescue)
 
-    async def observed(self, ask: GateAsk, parts: AsyncGenerator[Relayed], read: Reader) -> AsyncGenerator[Relayed]:
-        """The parts as they come; what they were is judged afterwards. ``read`` understands the body."""
-        body, status = bytearray(), 0
+    async def observed(
+        self, ask: GateAsk, parts: AsyncGenerator[Relayed], read: Reader, limit: int
+    ) -> AsyncGenerator[Relayed]:
+        """The parts as they come; what they were is judged afterwards. ``read`` understands the body. Of more than
+        ``limit`` bytes nothing is kept, and nobody looks.
+        """
+        body, status, size = bytearray(), 0, 0
         async with aclosing(parts):
             async for part in parts:
                 match part:
                     case RelayHead():
                         status = part.status
                     case RelayBody():
-                        body += part.data
+                        size += len(part.data)
+                        if size <= limit:
+                            body += part.data
+                        else:
+                            body.clear()
                         if part.end and 200 <= status < 300 and len(self._observed) < MAX_OBSERVED:
-                            self._judge_later(ask, bytes(body), read)
+                            self._judge_later(ask, bytes(body) if size <= limit else None, read)
                 yield part
 
-    def _judge_later(self, ask: GateAsk, body: bytes, read: Reader) -> None:
-        task = asyncio.create_task(self._observe(ask, read(body)), name="gate-observe")
+    def _judge_later(self, ask: GateAsk, body: bytes | None, read: Reader) -> None:
+        # Read in the task too: the client has its last piece by then.
+        task = asyncio.create_task(self._observe(ask, body, read), name="gate-observe")
         self._observed.add(task)
         task.add_done_callback(self._observed.discard)
 
-    async def _observe(self, ask: GateAsk, answer: ReadAnswer | None) -> None:
-        judgement = await self.judge(ask, answer)
+    async def _observe(self, ask: GateAsk, body: bytes | None, read: Reader) -> None:
+        judgement = NOT_JUDGED if body is None else await self.judge(ask, read(body))
         self.concluded(judgement.quality, judgement)

@@ -7,7 +7,7 @@ is looked at too. To sessions, failover and accounts it is one request with one 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from router_ext.config.sections import RouterConfig
@@ -17,7 +17,7 @@ from router_ext.engine.exchanges import KeptRequest, OpenExchange
 from router_ext.engine.gate import NOT_JUDGED, Judgement
 from router_ext.engine.gate_ask import GateAsk
 from router_ext.engine.held import Held, hold
-from router_ext.engine.opening import Failed, Opened, OpenedStream
+from router_ext.engine.opening import Failed, Opened, OpenedStream, OpenedWhole
 from router_ext.engine.relay import Relay
 from router_ext.engine.tries import RelayTools, Tries
 from router_ext.health import failures
@@ -31,12 +31,13 @@ _EXHAUSTED: Final = refusal(Rejection(Reason.QUALITY_GATE, "No backend gave an a
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one backend brought for ``attempt``, and what the gate says of it."""
+    """What one backend brought for ``attempt``, which has ended unless the answer is larger than may be held, and what
+    the gate says of it.
+    """
 
     attempt: Attempt
     answer: Held | Opened | Failed
     judgement: Judgement
-    end: AttemptEnd
 
     @property
     def is_good(self) -> bool:
@@ -45,8 +46,9 @@ class Judged:
 
     @property
     def is_answer(self) -> bool:
-        """A whole answer of a model, good or bad: no error, and nothing that is larger than may be held."""
-        return isinstance(self.answer, Held) and 200 <= self.answer.status < 300
+        """An answer of a model, good or bad, and no error."""
+        released = self.release
+        return not isinstance(released, Failed) and 200 <= released.answer.status < 300
 
     @property
     def release(self) -> Opened | Failed:
@@ -83,7 +85,9 @@ class GatedRelay:
         first = await self._first(ask, stack)
         if first.is_good:
             return self._give(ask, first)
-        if not self._tools.failover.rescue(self._exchange, self._kept, ask.fallback, first.end, _word(first)):
+        failure = first.answer.failure if isinstance(first.answer, Failed) else None
+        request = self._exchange, self._kept
+        if not self._tries.left_s or not self._tools.failover.rescue(*request, ask.fallback, failure, _word(first)):
             return self._exhausted(ask, first)
         return self._better(ask, first, await self._ask_fallback(ask, self._exchange.attempt, stack))
 
@@ -104,20 +108,24 @@ class GatedRelay:
     async def _hold(self, attempt: Attempt, opened: Opened) -> Held | Opened | Failed:
         if isinstance(opened, OpenedStream) and opened.reader.has_token:
             self._tools.attempts.first_token(attempt)
-        return await hold(opened, self._limit, self._tries.left_s)
+        held = await hold(opened, self._limit, self._tries.left_s)
+        if isinstance(held, Held) and isinstance(held.opened, OpenedWhole):
+            took_s = self._tools.clock.monotonic() - attempt.started_at
+            return replace(held, opened=replace(held.opened, took_s=took_s))
+        return held
 
     async def _judged(self, ask: GateAsk, attempt: Attempt, answer: Held | Opened | Failed) -> Judged:
         took_s = self._tools.clock.monotonic() - attempt.started_at
         if isinstance(answer, Failed):
-            end = AttemptEnd(answer.status, answer.failure, took_s)
-            return Judged(attempt, answer, Judgement(Fault.UPSTREAM), end)
-        opened = answer.opened if isinstance(answer, Held) else answer
-        ttft_s = attempt.streamed_ttft_s if isinstance(opened, OpenedStream) else took_s
-        end = AttemptEnd(opened.answer.status, None, ttft_s, opened.reader.usage)
-        judged = Judged(attempt, answer, NOT_JUDGED, end)
-        if not judged.is_answer or not isinstance(answer, Held):
+            self._tools.attempts.end(attempt, AttemptEnd(answer.status, answer.failure, took_s))
+            return Judged(attempt, answer, Judgement(Fault.UPSTREAM))
+        judged = Judged(attempt, answer, NOT_JUDGED)
+        if not isinstance(answer, Held):
             return judged
-        return Judged(attempt, answer, await self._gate.judge(ask, answer.read()), end)
+        # Its backend is done with it, whatever becomes of the answer and however long that takes.
+        ttft_s = attempt.streamed_ttft_s if isinstance(answer.opened, OpenedStream) else took_s
+        self._tools.attempts.end(attempt, AttemptEnd(answer.status, None, ttft_s, answer.usage))
+        return replace(judged, judgement=await self._gate.judge(ask, answer.read())) if judged.is_answer else judged
 
     # Both at once
 
@@ -137,13 +145,11 @@ class GatedRelay:
             other = group.create_task(self._ask_fallback(ask, beside, other_stack), name="gate-fallback")
             first = await self._first(ask, stack)
             if not first.is_good:
-                self._tools.failover.go_on_with(self._exchange, beside, first.end, _word(first))
+                self._tools.failover.go_on_with(self._exchange, beside, _word(first))
                 second = await other
                 # What is passed on has to outlive the race.
                 stack.push_async_exit(other_stack.pop_all())
                 return self._better(ask, first, second)
-            if other.done():
-                self._tools.attempts.end(beside, other.result().end)
             other.cancel()
         return self._give(ask, first)
 
@@ -158,8 +164,9 @@ class GatedRelay:
 
     def _better(self, ask: GateAsk, first: Judged, second: Judged) -> Opened | Failed:
         """The fallback's answer if it is one, else what the first backend brought."""
-        if not second.is_answer and not isinstance(second.answer, Opened):
-            self._tools.attempts.end(second.attempt, second.end)
+        if not second.is_answer:
+            if not second.attempt.ended:
+                self._tools.attempts.abandon(second.attempt)
             self._exchange.attempt = first.attempt
             return self._exhausted(ask, first)
         if not second.is_good:
@@ -182,8 +189,6 @@ class GatedRelay:
         self._conclude(Quality.FAILED, last)
         if ask.returns_bad or isinstance(last.answer, Failed):
             return last.release
-        if not last.attempt.ended:
-            self._tools.attempts.end(last.attempt, last.end)
         return Failed(failures.QUALITY, _EXHAUSTED)
 
     def _conclude(self, quality: Quality, judged: Judged) -> None:

@@ -36,6 +36,11 @@ class Held:
         return plain_answer(self.body) if isinstance(self.opened, OpenedWhole) else read_stream(self.body)
 
 
+def read_body(body: bytes) -> ReadAnswer | None:
+    """What the model said in a body, event stream or not: some engines do not stream what they could; else None."""
+    return read_stream(body) or plain_answer(body)
+
+
 def read_stream(body: bytes) -> ReadAnswer | None:
     """What the model said in a whole event stream, None when it is no completion."""
     reader = StreamedAnswerReader()
@@ -56,17 +61,20 @@ async def hold(opened: Opened, limit: int, timeout_s: float) -> Held | Opened | 
             return await _hold_stream(opened, limit)
     except TimeoutError:
         return Failed(TIMEOUT if opened.reader.has_token else FIRST_TOKEN_TIMEOUT)
-    except CutError:
-        return Failed(CUT)
 
 
 async def _hold_stream(opened: OpenedStream, limit: int) -> Held | OpenedStream | Failed:
     body = bytearray(opened.opening)
-    async for piece in opened.rest:
-        opened.reader.feed(piece)
-        body += piece
-        if len(body) > limit:
-            return replace(opened, opening=bytes(body))
+    try:
+        async for piece in opened.rest:
+            opened.reader.feed(piece)
+            body += piece
+            if len(body) > limit:
+                return replace(opened, opening=bytes(body))
+    except CutError:
+        # Nothing is missing after a stream's last word.
+        if opened.reader.end is not StreamEnd.WHOLE:
+            return Failed(CUT)
     match opened.reader.end:
         case StreamEnd.WHOLE:
             return Held(replace(opened, opening=bytes(body), rest=_nothing()), bytes(body))

@@ -23,12 +23,15 @@ class OpenedStream:
 
 @dataclass(frozen=True, slots=True)
 class OpenedWhole:
-    """Any other answer, complete. ``more`` holds what is left of one that is larger than may be held."""
+    """Any other answer, complete. ``more`` holds what is left of one that is larger than may be held. ``took_s`` is how
+    long its backend took, None where it is released as soon as it is there.
+    """
 
     answer: UpstreamAnswer
     body: bytes
     more: AsyncIterator[bytes] | None
     reader: UsageReader
+    took_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,12 @@ IN_TRANSIT_S: Final = 0.25
 """Longest time an access log entry is on the way: the batch interval of 50 ms, with room for a busy core."""
 
 
+OVER_S: Final = 3600.0
+"""How long an entry may take whose backend is done with the request: the longest that a client takes to read an answer
+that the router holds.
+"""
+
+
 class LeakMeter:
     """The surplus of one backend over time."""
 
@@ -75,7 +81,7 @@ class Losses:
             return []
         self._looked_at.append(now)
         slots = {slot.state.backend.cluster: slot for slot in self._pool.slots().values()}
-        lost: list[OpenExchange] = []
+        lost = self._exchanges.give_up_over(now - OVER_S)
         for cluster in active_by_cluster.keys() | self._exchanges.clusters():
             # Of a backend that is not configured here the others' requests are not known: fewer seem lost then.
             others = slots[cluster].others_in_flight() if cluster in slots else 0

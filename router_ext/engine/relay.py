@@ -115,7 +115,8 @@ class Relay:
 
     async def _whole(self, whole: OpenedWhole) -> AsyncGenerator[Relayed]:
         """Head and body. An answer that breaks beyond what may be held has no end, which the client sees."""
-        status, ttft_s = whole.answer.status, self._tries.elapsed_s
+        status = whole.answer.status
+        ttft_s = self._tries.elapsed_s if whole.took_s is None else whole.took_s
         failure = failures.ROUTER_FAULT if whole.more else None
         self._exchange.relayed = AttemptEnd(status, failure, ttft_s, whole.reader.usage)
         if whole.more is None and 200 <= status < 300:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.exchanges import OpenExchange
 from router_ext.engine.gated_relay import GatedRelay
-from router_ext.engine.held import read_stream
+from router_ext.engine.held import read_body
 from router_ext.engine.relay import Relay
 from router_ext.engine.tries import RelayTools
 from router_ext.stream.effects import Relayed
@@ -25,7 +25,9 @@ def relayed(
     if exchange.gate is not None and not exchange.gate.observes:
         return GatedRelay(exchange, exchange.kept, config, tools).parts(exchange.gate)
     parts = Relay(exchange, exchange.kept, config, tools).parts(None if exchange.relay_first else seen)
-    return parts if exchange.gate is None else tools.gate.observed(exchange.gate, parts, read_stream)
+    if exchange.gate is None:
+        return parts
+    return tools.gate.observed(exchange.gate, parts, read_body, config.server.max_body_bytes)
 
 
 async def _nothing() -> AsyncGenerator[Relayed]:

@@ -99,8 +99,14 @@ class Pipeline:
         return choice
 
     def only(self, backend: str, rule: str, asked: Asked) -> Choice | NoChoice:
-        """This backend or none, whatever the rules say; the record names ``rule``."""
-        return self._choose(Rule(name=rule, backends=(backend,)), (backend,), asked, self._plain.rule, NEEDS)
+        """This backend or none, whatever rules and pins say; the record names ``rule``."""
+        named = Rule(name=rule, backends=(backend,))
+        states = [asked.snapshot[backend]] if backend in asked.snapshot else []
+        sifted = sift(states, asked, named, NEEDS)
+        if not sifted.kept:
+            return _refused(named, sifted, asked)
+        ranking = self._plain.rule.rank(sifted.kept, asked.request, asked.affinity)
+        return _chosen(ranking.best, ranking.candidates, named, asked)
 
     def first_available(self, snapshot: Snapshot) -> Backend | None:
         """The first backend of the fallback chain that is not down: where requests that are no inference go."""

@@ -6,9 +6,11 @@ sooner by its own clock; this limit and those of memory hold when the router is 
 
 import gc
 import os
+import re
 import resource
 import sys
 import threading
+from pathlib import Path
 from typing import BinaryIO, Final
 
 from router_ext.schemas.frames import READY, Reply, encode_reply, read_request
@@ -25,6 +27,9 @@ MAX_LEVELS: Final = 10_000
 
 WORN_KB: Final = 192 * 1024
 """Highest resident KiB after which a judge asks to be replaced: schemas that it keeps compiled may be large."""
+
+_PEAK: Final = re.compile(rb"VmHWM:\s*(\d+) kB")
+"""The line of Linux' ``/proc/self/status`` with the highest resident size since the process began."""
 
 NICENESS: Final = 5
 """Judges that are busy all the time leave the processor to the router when it wants it."""
@@ -72,7 +77,13 @@ def _bound(kind: int, wanted: int) -> None:
 
 
 def _is_worn() -> bool:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > WORN_KB
+    # Not ru_maxrss: it begins with that of the process that started this one, which may be a large router.
+    try:
+        status = Path("/proc/self/status").read_bytes()
+    except OSError:
+        return False
+    peak = _PEAK.search(status)
+    return peak is not None and int(peak[1]) > WORN_KB
 
 
 if __name__ == "__main__":

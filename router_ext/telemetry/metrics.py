@@ -107,7 +107,8 @@ class Metrics:
         self.dpo_dropped: Final = counter(
             "dpo_dropped",
             "Rescues that gave no pair: the prompt has `media`, ends in an answer (`last_role`) or is `malformed`; an "
-            "answer has `no_text`; or the line was not written: `queue_full`, `disk`, `too_long` for a file, `closed`.",
+            "answer has `no_text` or `several_choices`; or the line was not written: `queue_full`, `disk`, `too_long` "
+            "for a file, `closed`.",
             "reason",
         )
         self.bypassed: Final = counter("bypassed", "Requests that Envoy handled without the router, by route.", "route")

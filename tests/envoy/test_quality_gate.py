@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.envoy.raw_backend import raw_backend
 from tests.envoy.rig import wait_until
-from tests.envoy.stack import CHAT, Stack, chat, http, stack
+from tests.envoy.stack import CHAT, ROUTER_EXT, Stack, chat, http, stack
 
 GATED = """
 backends:
@@ -31,6 +33,7 @@ quality_gate:
 FAST = ["--prefill-tps", "10000000", "--decode-tps", "100000"]
 SIMS: dict[str, Sequence[str]] = {"cheap": ["--model", "m", *FAST], "strong": ["--model", "big", *FAST]}
 SERVICE = {"x-kronaxis-service": "shop"}
+DROPPED = "kronaxis_router_dpo_dropped_total"
 GATE = "kronaxis_router_quality_gate_total"
 
 PERSON = {
@@ -274,7 +277,7 @@ async def test_every_rescue_is_a_pair_in_the_file(running: Stack) -> None:
     assert {(pair["chosen"], pair["rejected"], pair["reason"], pair["rule"]) for pair in pairs} == {
         (BETTER, '{"name": 7}', "schema", "work")
     }
-    assert running.metric("kronaxis_router_dpo_dropped_total") == 0
+    assert running.metric(DROPPED) == 0
 
 
 def _lines(file: Path) -> list[str]:
@@ -364,3 +367,85 @@ async def test_both_at_once_takes_no_longer_than_the_fallback_alone() -> None:
         assert (await ask(running, schema_header(PERSON))).verdict == (200, "passed", "cheap")
         assert time.monotonic() - began < 0.4
         await asyncio.to_thread(wait_until, lambda: running.in_flight() == 0, "the other call to end")
+
+
+async def test_a_fallback_that_takes_half_a_minute_is_waited_for(running: Stack) -> None:
+    """Plain and streamed: Envoy waits as long as the request may take."""
+    says(running, cheap='{"name": 7}')
+    running.sim_faults("strong", content=BETTER, delay_s=30.0)
+    given = await asyncio.gather(*(ask(running, schema_header(PERSON), stream=stream) for stream in (False, True)))
+    assert [item.verdict for item in given] == [(200, "fallback", "strong")] * 2
+    assert [item.text for item in given] == [BETTER] * 2
+
+
+async def test_a_session_keeps_the_answer_that_the_client_got() -> None:
+    """The next turn goes on from the fallback's answer, not from the one that was replaced."""
+    with (
+        raw_backend() as raw,
+        stack(
+            config().replace("{cheap}", str(raw.port)),
+            {"strong": SIMS["strong"]},
+            server_extra="  sessions: {enabled: true}\n",
+        ) as running,
+    ):
+        says(running, strong=BETTER)
+        first = await ask(running, schema_header(PERSON) | {"x-kronaxis-session-create": "true"})
+        assert first.verdict == (200, "fallback", "strong")
+        await ask(running, SERVICE | {"x-kronaxis-session-id": first.headers["x-kronaxis-session-id"]}, content="more")
+        sent = json.loads(raw.bodies[-1])["messages"]
+        assert [message["content"] for message in sent] == ["Say hello.", BETTER, "more"]
+
+
+def run_command(*command: str) -> int:
+    """The exit code of a command."""
+    return subprocess.run(command, check=False, capture_output=True).returncode
+
+
+def small_disk(folder: Path) -> bool:
+    """Mounts a disk of 64 KB at ``folder``, if that is allowed here."""
+    folder.mkdir()
+    return run_command("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)) == 0
+
+
+async def test_a_full_disk_harms_no_request_and_leaves_whole_lines(tmp_path: Path) -> None:
+    """Pairs are dropped and counted; once there is room again they are written."""
+    disk = tmp_path / "disk"
+    if not small_disk(disk):
+        pytest.skip("no right to mount a small disk")
+    try:
+        text = config().replace("pairs.jsonl", f"{disk}/pairs.jsonl")
+        with stack(text, SIMS) as running:
+            says(running, cheap='{"name": 7}', strong=BETTER)
+            big = "All work and no play makes a dull router. " * 100
+            for number in range(40):
+                assert (await ask(running, schema_header(PERSON), content=f"{number} {big}")).status == 200
+            await asyncio.to_thread(
+                wait_until, lambda: running.metric(DROPPED, reason="disk") > 0, "pairs to be dropped"
+            )
+            lines = _lines(disk / "pairs.jsonl")
+            assert len(lines) > 1
+            assert all(json.loads(line)["chosen"] == BETTER for line in lines)
+            assert len(running.log_events("dpo_failing")) == 1
+            (disk / "pairs.jsonl").unlink()
+            assert (await ask(running, schema_header(PERSON))).status == 200
+            await asyncio.to_thread(wait_until, lambda: len(_lines(disk / "pairs.jsonl")) == 1, "a pair to be written")
+    finally:
+        await asyncio.to_thread(run_command, "umount", "--lazy", str(disk))
+
+
+async def test_a_killed_router_leaves_a_file_of_whole_lines() -> None:
+    """``kill -9`` under load and a new start: each line parses, and new ones follow."""
+    with stack(config(), SIMS) as running:
+        says(running, cheap='{"name": 7}', strong=BETTER)
+        file = running.folder / "pairs.jsonl"
+        load = asyncio.gather(*(ask(running, schema_header(PERSON)) for _ in range(60)), return_exceptions=True)
+        await asyncio.to_thread(wait_until, lambda: bool(_lines(file)), "the first pair")
+        running.router.kill()
+        await load
+        await asyncio.to_thread(running.start_router)
+        await asyncio.to_thread(running.await_routed)
+        count = len(_lines(file))
+        assert (await ask(running, schema_header(PERSON))).verdict == (200, "fallback", "strong")
+        await asyncio.to_thread(wait_until, lambda: len(_lines(file)) == count + 1, "one pair more")
+        assert all(json.loads(line)["rejected"] == '{"name": 7}' for line in _lines(file))
+        assert await asyncio.to_thread(run_command, *ROUTER_EXT, "dpo", "check", str(file)) == 0

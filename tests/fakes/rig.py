@@ -19,6 +19,8 @@ from router_ext.stream.exchange import Exchange
 from tests.fakes.clock import FakeClock
 from tests.fakes.dispatcher import CannedDispatcher
 from tests.fakes.domain import head
+from tests.fakes.judge import FakeJudge
+from tests.fakes.pairs import KeptPairs
 from tests.fakes.session_store import FakeSessionStore
 from tests.fakes.telemetry import RecordingTelemetry
 
@@ -30,7 +32,8 @@ BODY = b'{"model":"m-a","messages":[{"role":"user","content":"hi"}]}'
 @dataclass(slots=True)
 class EngineRig:
     """An engine whose backends are all healthy. ``store`` takes the place of ``sessions``, and ``loop`` that of a new
-    event loop for each call. ``tally`` is there for one of several workers.
+    event loop for each call. ``tally`` is there for one of several workers. ``judge`` and ``pairs`` are the quality
+    gate's.
     """
 
     config: RouterConfig
@@ -42,11 +45,21 @@ class EngineRig:
     store: SessionStore | None = None
     loop: asyncio.AbstractEventLoop | None = None
     tally: Tally | None = None
+    judge: FakeJudge = field(default_factory=FakeJudge)
+    pairs: KeptPairs = field(default_factory=KeptPairs)
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
         outside = self.telemetry, self.clock, self.dispatcher, self.store or self.sessions
-        self.engine = Engine(self.config, *outside, id_prefix="t", draw=self.draw, tally=self.tally)
+        self.engine = Engine(
+            self.config,
+            *outside,
+            id_prefix="t",
+            draw=self.draw,
+            tally=self.tally,
+            judge=self.judge,
+            pairs=self.pairs,
+        )
         self.heal()
 
     def heal(self) -> None:

@@ -11,11 +11,11 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     ``status``: answer with this HTTP status, and ``Retry-After: retry_after_s`` when that is set. ``delay_s``: before
     the headers. ``first_token_delay_s``: after the prefill, and after the headers of a stream. ``hang``: never answer.
     ``cut_after_events``: close the connection after so many events of a stream, without a last chunk. ``cut_body``:
-    close it in the middle of a plain body. ``content``: what every answer says. ``bad_json``: that it is no JSON.
+    close it in the middle of a plain body. ``content``: what all answers say. ``bad_json``: that it is no JSON.
     ``bad_body``: the body (or the first event) is no JSON. ``error_event``: a stream ends with an error event after
-    ``error_after_events`` events, a plain answer is a 500. ``refuse``: every connection is closed without a byte, health
-    checks included. ``count``: only the next so many matching requests. ``paths``: only paths that begin with one of
-    these; empty: all.
+    ``error_after_events`` events, a plain answer is a 500. ``refuse``: every connection is closed without a byte,
+    health checks included. ``count``: only the next so many matching requests. ``paths``: only paths that begin with
+    one of these; empty: all.
     """
 
     status: int | None = None

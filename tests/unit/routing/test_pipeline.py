@@ -1,7 +1,9 @@
 """The whole decision."""
 
 import pytest
+from msgspec.structs import replace
 
+from router_ext.model.affinity import Affinity
 from router_ext.model.backend import Backend
 from router_ext.model.decision import Candidate, Choice, NoChoice
 from router_ext.model.request import InferenceRequest
@@ -284,3 +286,55 @@ def test_messages_are_read_when_a_rule_looks_at_the_content_type(content_type: s
     """The pipeline says so."""
     pipeline = Pipeline([Rule("r", match=Match(content_type=content_type))], [])
     assert pipeline.needs_content_type is needed
+
+
+# One backend by its name
+
+
+def _only(states: Snapshot, asked: Asked | None = None, pipeline: Pipeline = RULE) -> Choice | NoChoice:
+    return pipeline.only("c", "r", replace(asked or Asked(request(), {}), snapshot=states))
+
+
+def test_one_backend_by_its_name_whatever_the_rules_say() -> None:
+    """Under the rule that is given, with its own model name; no other is a candidate."""
+    only_others = Pipeline([Rule("r", backends=("a",), required_capabilities=frozenset({"json_output"}))], ["b"])
+    choice = _only(snapshot(A, B, C), pipeline=only_others)
+    assert isinstance(choice, Choice)
+    assert (choice.backend.name, choice.rule, choice.upstream_model) == ("c", "r", "m-c")
+    assert [candidate.backend for candidate in choice.candidates] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("state", "tried", "chosen"),
+    [
+        (_degraded(C), (), True),
+        (_down(C), (), False),
+        (_busy(C, 63), (), True),
+        (_busy(C, 64), (), False),
+        (BackendState(C, Health.HEALTHY, paused_until=10.0), (), True),
+        (BackendState(C, Health.HEALTHY, paused_until=10.5), (), False),
+        (_busy(C, 0), ("a", "b"), True),
+        (_busy(C, 0), ("c",), False),
+    ],
+)
+def test_one_backend_by_its_name_must_be_able_to_serve(
+    state: BackendState, tried: tuple[str, ...], *, chosen: bool
+) -> None:
+    """Nobody comes in its place, however idle. It is 10 s, to the end of the pause."""
+    asked = Asked(request(), {}, now=10.0, tried=frozenset(tried))
+    assert isinstance(_only(snapshot(A, B, state), asked), Choice) is chosen
+
+
+def test_one_backend_that_is_not_configured_any_more_is_none() -> None:
+    """It may have been removed since."""
+    assert _only(snapshot(A, B)) == NoChoice("r", (), full=False)
+
+
+@pytest.mark.parametrize("queue_aware", [True, False])
+def test_a_pin_elsewhere_does_not_take_the_place_of_one_backend_by_its_name(queue_aware: bool) -> None:
+    """What it holds of the prompt itself is known, for its cache."""
+    pipeline = Pipeline([], ["a", "c"], queue_aware=queue_aware)
+    pinned = Asked(request(), {}, Affinity(10_000, {"a": 9000, "c": 2000}, 0, 0.0))
+    choice = _only(snapshot(A, B, C), pinned, pipeline)
+    assert isinstance(choice, Choice)
+    assert (choice.backend.name, choice.matched) == ("c", 2000)

@@ -4,7 +4,8 @@ import pytest
 
 from router_ext.health.failures import failure_of
 from router_ext.model.decision import Decision
-from router_ext.model.money import PROXIED
+from router_ext.model.gate import Quality, SchemaVerdict
+from router_ext.model.money import FALLBACK, PROXIED
 from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import Caller, InferenceRequest
@@ -193,3 +194,44 @@ def test_every_call_of_the_session_store_is_timed_and_only_failed_ones_are_error
     assert rig.series("session_store_seconds_sum") == {("load",): 0.75, ("list",): 0.125}
     assert rig.series("session_store_seconds_count") == {("load",): 2.0, ("list",): 1.0}
     assert rig.series("session_store_errors_total") == {("load",): 1.0}
+
+
+def test_what_the_gate_says_is_counted_by_result_and_reason() -> None:
+    """A good answer has no reason."""
+    rig = RecorderRig()
+    rig.recorder.gate_concluded(Quality.PASSED, "")
+    rig.recorder.gate_concluded(Quality.FALLBACK, "schema")
+    rig.recorder.gate_concluded(Quality.FALLBACK, "schema")
+    rig.recorder.gate_concluded(Quality.SKIPPED, "bad_schema")
+    assert rig.series("quality_gate_total") == {
+        ("", "passed"): 1.0,
+        ("schema", "fallback"): 2.0,
+        ("bad_schema", "skipped"): 1.0,
+    }
+
+
+def test_every_look_of_the_gate_is_timed() -> None:
+    """Once an answer."""
+    rig = RecorderRig()
+    rig.recorder.gate_judged(0.25)
+    rig.recorder.gate_judged(0.5)
+    assert rig.series("quality_gate_seconds_sum") == {(): 0.75}
+    assert rig.series("quality_gate_seconds_count") == {(): 2.0}
+
+
+def test_only_answers_that_do_not_fit_are_failures_of_a_schema() -> None:
+    """Or that are no JSON, or of which it was not known in time; a schema that is of no use is the request's fault."""
+    rig = RecorderRig()
+    for verdict in SchemaVerdict:
+        rig.recorder.schema_validated(verdict)
+    assert rig.series("schema_validations_total") == {(): 5.0}
+    assert rig.series("schema_failures_total") == {(): 3.0}
+
+
+def test_what_the_gate_costs_has_a_kind_of_its_own() -> None:
+    """Beside that of the request itself; its tokens are the fallback's."""
+    rig = RecorderRig()
+    rig.recorder.charged(Caller("shop"), "a", PROXIED, Usage(8, 2), 10)
+    rig.recorder.charged(Caller("shop"), "b", FALLBACK, Usage(8, 2), 1_000_000)
+    assert rig.series("cost_usd_total") == {("a", "proxied", "shop"): 0.00001, ("b", "fallback", "shop"): 1.0}
+    assert rig.series("tokens_total")[("b", "completion")] == 2.0
