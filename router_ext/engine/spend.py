@@ -7,11 +7,12 @@ has heard of everything knows the same sums.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import islice
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from router_ext.costs.days import Day, day_at
 from router_ext.model.shared import MAX_MICRO_USD, MAX_TOTALS, SpendTold
 
 OTHER: Final = "other"
@@ -30,6 +31,7 @@ MAX_COUNTS: Final = 64_000
 """Counters of other routers kept of a day: 19 MB when all have the longest names, which only a stranger sends."""
 
 _ONE_DAY: Final = timedelta(days=1)
+_NO_DAY: Final = Day(date.min, 0, 0)
 
 
 class _Ledger:
@@ -79,13 +81,14 @@ class Spend:
     def __init__(self, router: str, timezone: ZoneInfo) -> None:
         self._router = router
         self._timezone = timezone
-        self._day = date.min
+        self._day = _NO_DAY
         self._ledgers: dict[date, _Ledger] = {}
         self._told_all_at = -math.inf
 
     def configure(self, timezone: ZoneInfo) -> None:
         """Another time zone; where it is another day, that one's spending counts from now on."""
         self._timezone = timezone
+        self._day = _NO_DAY
 
     def add(self, service: str, micro_usd: int, now_wall: float) -> None:
         """A call cost ``micro_usd`` (≥ 0). ``service`` is one that the configuration names, or ``OTHER``."""
@@ -128,12 +131,11 @@ class Spend:
     def _told(self, router: str, counts: Iterable[tuple[str, int]]) -> Iterator[SpendTold]:
         left = iter(counts)
         while totals := tuple(islice(left, MAX_TOTALS)):
-            yield SpendTold(router, self._day, totals)
+            yield SpendTold(router, self._day.date, totals)
 
     def _today(self, now_wall: float) -> _Ledger:
-        today = datetime.fromtimestamp(now_wall, self._timezone).date()
-        if today != self._day:
-            self._day = today
-            days = today, today + _ONE_DAY
+        if now_wall not in self._day:
+            self._day = day_at(now_wall, self._timezone)
+            days = self._day.date, self._day.date + _ONE_DAY
             self._ledgers = {day: self._ledgers.get(day) or _Ledger() for day in days}
-        return self._ledgers[today]
+        return self._ledgers[self._day.date]
