@@ -15,7 +15,8 @@ from typing import Any, Final
 from benchmarks.sessions import endurance, footprint, turns
 from benchmarks.sessions.openai_upload import openai_upload
 from benchmarks.sessions.report import broken, table
-from benchmarks.sessions.stack import Setup, stack
+from benchmarks.sessions.stack import setup
+from benchmarks.stack import stack
 
 _FAST_TPS: Final = 1_000_000
 
@@ -25,7 +26,7 @@ def _say(line: str) -> None:
 
 
 async def _turns(folder: Path) -> dict[str, Any]:
-    async with stack(folder, Setup("{enabled: true}", _FAST_TPS)) as running:
+    async with stack(folder, setup("{enabled: true}", _FAST_TPS)) as running:
         figures = turns.figures(await turns.measure(running.port))
         return {**figures, "upload_bytes_openai": await openai_upload(running.port, turns.MESSAGE_BYTES)}
 

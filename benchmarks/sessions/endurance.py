@@ -14,8 +14,9 @@ import aiohttp
 from benchmarks.load import quantile
 from benchmarks.sessions.client import PATIENCE_S, Client, Progress, unexpected
 from benchmarks.sessions.recall import Acknowledged, Message, Recall, recall
-from benchmarks.sessions.stack import Setup, Stack, stack
+from benchmarks.sessions.stack import setup
 from benchmarks.sessions.texts import Writer
+from benchmarks.stack import Stack, stack
 from router_ext.model.headers import SESSION_CREATE, SESSION_ID
 from router_ext.model.secret import Secret
 from router_ext.model.session import Session
@@ -80,8 +81,8 @@ async def _talk(client: Client, talks: Sequence[Talk], writer: Writer) -> None:
 async def measure(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """The figures of a run. Lost turns are named by their session."""
     with valkey_server() as server:
-        setup = Setup(_SESSIONS.format(url=server.url.reveal()), DECODE_TPS)
-        async with stack(folder, setup) as running:
+        sessions = _SESSIONS.format(url=server.url.reveal())
+        async with stack(folder, setup(sessions, DECODE_TPS)) as running:
             talks, progress, wall_s = await _run(running, say)
         recalled, stored = await _recalled(server.url, talks, say)
     waited = sorted(progress.seconds)

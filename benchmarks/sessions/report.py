@@ -1,18 +1,9 @@
 """The figures as a table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A figure, what it says and the most that it should be; None: no goal."""
-
-    name: str
-    text: str
-    most: float | None = None
-
+from benchmarks.table import Row, lines
 
 ROWS: Final = (
     Row("upload_bytes_max", "largest upload of a turn with a 300-byte message, bytes with headers", 999),
@@ -42,15 +33,8 @@ ROWS: Final = (
 
 
 def table(figures: Mapping[str, Any]) -> list[str]:
-    """A line for each known figure that there is: name, value, goal and whether it is met."""
-    width = max(len(row.text) for row in ROWS)
-    return [_line(row, figures[row.name], width) for row in ROWS if row.name in figures]
-
-
-def _line(row: Row, value: float, width: int) -> str:
-    if row.most is None:
-        return f"{row.text:<{width}}  {value:>10}"
-    return f"{row.text:<{width}}  {value:>10}  goal <= {row.most:g}  {'met' if value <= row.most else 'MISSED'}"
+    """See ``lines``."""
+    return lines(ROWS, figures)
 
 
 def broken(figures: Mapping[str, Any]) -> list[str]:

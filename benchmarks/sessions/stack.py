@@ -1,145 +1,22 @@
-"""The processes of a run: two simulated backends, router_ext with sessions and Envoy."""
+"""What runs here: two simulated backends of one model, and router_ext with sessions."""
 
-import asyncio
-import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Final
 
-import aiohttp
+from benchmarks.stack import Setup
 
-from benchmarks.rig import SERVER
-from router_ext.demo.child import Child, free_port
-from router_ext.envoygen.binary import find_envoy
-from router_ext.model.headers import BACKEND
-
-START_PATIENCE_S: Final = 30.0
-_LOOK_S: Final = 0.05
-_BACKENDS: Final = ("a", "b")
-_ROUTER_EXT: Final = (sys.executable, "-m", "router_ext.cli.main")
-_SIM: Final = (sys.executable, "-m", "router_ext.demo.sim")
-_ENGINE: Final = ("--prefill-tps", "1000000000", "--max-num-seqs", "1000", "--max-model-len", "1000000")
-
-CONFIG: Final = (
-    SERVER
-    + """\
-  kv_pinning: {{enabled: true}}
+_CONFIG: Final = """\
+  kv_pinning: {enabled: true}
   sessions: {sessions}
 backends:
-  - {{name: a, url: "http://127.0.0.1:{a}", type: vllm, model_name: sim, max_concurrent: 1000}}
-  - {{name: b, url: "http://127.0.0.1:{b}", type: vllm, model_name: sim, max_concurrent: 1000}}
-defaults: {{fallback_chain: [a, b]}}
+  - {name: a, url: "http://127.0.0.1:{a}", type: vllm, model_name: sim, max_concurrent: 1000}
+  - {name: b, url: "http://127.0.0.1:{b}", type: vllm, model_name: sim, max_concurrent: 1000}
+defaults: {fallback_chain: [a, b]}
 """
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What differs between runs: ``sessions`` is the section ``server.sessions`` in YAML's flow style, ``decode_tps``
-    the tokens a second of one answer.
+def setup(sessions: str, decode_tps: int) -> Setup:
+    """``sessions`` is the section ``server.sessions`` in YAML's flow style, ``decode_tps`` the tokens a second of one
+    answer.
     """
-
-    sessions: str
-    decode_tps: int
-
-
-class Stack:
-    """The running parts; their logs are in ``folder``/logs."""
-
-    def __init__(self, folder: Path, setup: Setup, client: aiohttp.ClientSession) -> None:
-        self._folder = folder
-        self._setup = setup
-        self._client = client
-        self._ports = {name: free_port() for name in ("port", "egress", "admin", "envoy_admin", *_BACKENDS)}
-        self._children: dict[str, Child] = {}
-
-    @property
-    def port(self) -> int:
-        """Where clients connect."""
-        return self._ports["port"]
-
-    async def start(self) -> None:
-        """Starts everything, and returns when requests are routed. Raises RuntimeError with the end of each log."""
-        config = self._folder / "router.yaml"
-        config.write_text(CONFIG.format(**self._ports, folder=self._folder, sessions=self._setup.sessions))
-        await self._until_exit("envoy-config", [*_ROUTER_EXT, "envoy-config", str(config)])
-        for name in _BACKENDS:
-            speed = ("--decode-tps", str(self._setup.decode_tps))
-            self._start(name, [*_SIM, "--port", str(self._ports[name]), "--model", "sim", *_ENGINE, *speed])
-        for name in _BACKENDS:
-            await self._until(f"backend {name}", partial(self._answers, self._base(name) + "/health"))
-        bootstrap = str(self._folder / "envoy" / "bootstrap.yaml")
-        envoy = [str(find_envoy()), "-c", bootstrap, "--use-dynamic-base-id", "--log-level", "error"]
-        self._start("envoy", [*envoy, "--concurrency", "1"])
-        self._start("router_ext", [*_ROUTER_EXT, "serve", str(config)])
-        await self.until_routed()
-
-    async def kill_router(self) -> None:
-        """``kill -9`` to router_ext, which is started again at once, on the same sockets."""
-        router = self._children["router_ext"]
-        await asyncio.to_thread(router.kill)
-        router.start()
-
-    async def until_routed(self) -> None:
-        """Returns when router_ext is ready and Envoy asks it."""
-        await self._until("router_ext", partial(self._answers, self._base("admin") + "/ready"))
-        await self._until("a routed request", self._routes)
-
-    def stop(self) -> None:
-        """Stops what runs, Envoy first so that no request meets a missing part."""
-        for name in ("envoy", "router_ext", *_BACKENDS):
-            if name in self._children:
-                self._children[name].stop(patience_s=3.0)
-
-    def _base(self, port: str) -> str:
-        return f"http://127.0.0.1:{self._ports[port]}"
-
-    def _start(self, name: str, argv: list[str]) -> None:
-        child = self._children[name] = Child(name, argv, self._folder / "logs" / f"{name}.log")
-        child.start()
-
-    async def _until_exit(self, name: str, argv: list[str]) -> None:
-        self._start(name, argv)
-        await self._until(name, partial(self._exited, name))
-        if self._children[name].exit_code:
-            raise RuntimeError(f"{name} failed:\n{self._children[name].last_lines()}")
-
-    async def _exited(self, name: str) -> bool:
-        return self._children[name].exit_code is not None
-
-    async def _until(self, what: str, condition: Callable[[], Awaitable[bool]]) -> None:
-        deadline = time.monotonic() + START_PATIENCE_S
-        while not await condition():
-            if time.monotonic() > deadline:
-                ends = "\n".join(f"--- {child.name}\n{child.last_lines(5)}" for child in self._children.values())
-                raise RuntimeError(f"waited {START_PATIENCE_S:.0f} s for {what}:\n{ends}")
-            await asyncio.sleep(_LOOK_S)
-
-    async def _answers(self, url: str) -> bool:
-        try:
-            async with self._client.get(url) as answer:
-                return answer.status == 200
-        except aiohttp.ClientError:
-            return False
-
-    async def _routes(self) -> bool:
-        body = {"model": "sim", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
-        async with self._client.post(self._base("port") + "/v1/chat/completions", json=body) as answer:
-            return answer.status == 200 and BACKEND in answer.headers
-
-
-@asynccontextmanager
-async def stack(folder: Path, setup: Setup) -> AsyncIterator[Stack]:
-    """Everything running, with logs in ``folder``, a short path for the sake of a Unix socket; stopped at the end."""
-    connector = aiohttp.TCPConnector(force_close=True)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=5)) as client:
-        running = Stack(folder, setup, client)
-        try:
-            await running.start()
-            yield running
-        finally:
-            running.stop()
+    speed = ("--decode-tps", str(decode_tps))
+    return Setup(_CONFIG.replace("{sessions}", sessions), {"a": speed, "b": speed})

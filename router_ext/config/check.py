@@ -49,6 +49,7 @@ def warnings(config: RouterConfig, reading: Reading, line_of: LineOf) -> Iterato
     yield from _fail_open(config, line_of)
     yield from _shadowed_rules(config, line_of)
     yield from _unused_backends(config, reading, line_of)
+    yield from _unpriced_backends(config, line_of)
 
 
 def _exposed_admin(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
@@ -141,3 +142,13 @@ def _unused_backends(config: RouterConfig, reading: Reading, line_of: LineOf) ->
         if backend.name not in used:
             path = f"backends[{index}]"
             yield Problem(path, line_of(path), f"backend {quoted(backend.name)} is used nowhere")
+
+
+def _unpriced_backends(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+    if not config.budgets:
+        return
+    for index, backend in enumerate(config.backends):
+        if not backend.is_priced:
+            path = f"backends[{index}]"
+            message = f"backend {quoted(backend.name)} has no cost_input_1m or no cost_output_1m"
+            yield Problem(path, line_of(path), f"{message}: budgets count that as free; write 0 if it is")

@@ -15,6 +15,7 @@ from router_ext.config.sections import (
     DpoExport,
     OnExhausted,
     QualityGate,
+    RateLimit,
     Streaming,
 )
 from router_ext.model.gate import Checks
@@ -23,6 +24,7 @@ from router_ext.model.rule import Match, Rule
 
 DOWNGRADE: Final = "downgrade"
 _MAX_DOLLARS: Final = 1e9
+_MAX_REQUESTS: Final = 1_000_000
 _MAX_FILE_MB: Final = 1_000_000
 _MAX_FILES: Final = 10_000
 _MAX_SCHEMA_TIMEOUT_S: Final = 10.0
@@ -91,6 +93,16 @@ BUDGET: Final = Section(
 )
 
 BUDGETS: Final = Keyed(names.TITLE, "service", BUDGET)
+
+RATE_LIMIT: Final = Section(
+    RateLimit,
+    (
+        Field("requests_per_second", number(0, _MAX_REQUESTS, above=True), "Requests a second in the long run."),
+        Field("burst_size", integer(1, _MAX_REQUESTS), "Requests that may come at once."),
+    ),
+)
+
+RATE_LIMITS: Final = Keyed(names.TITLE, "service", RATE_LIMIT)
 
 CHECKS: Final = Section(
     Checks,

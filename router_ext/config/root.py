@@ -3,7 +3,7 @@
 from typing import Final
 
 from router_ext.config.backends import BACKEND
-from router_ext.config.policy import AB_TEST, BUDGETS, DEFAULTS, QUALITY_GATE, RULE
+from router_ext.config.policy import AB_TEST, BUDGETS, DEFAULTS, QUALITY_GATE, RATE_LIMITS, RULE
 from router_ext.config.section import Field, Items, Section
 from router_ext.config.sections import RouterConfig
 from router_ext.config.server import SERVER
@@ -16,6 +16,7 @@ ROOT: Final = Section(
         Field("rules", Items(RULE), "Which requests may go where."),
         Field("defaults", DEFAULTS, "What applies where no rule does."),
         Field("budgets", BUDGETS, "Daily limits by service; default is for services that are not named."),
+        Field("rate_limits", RATE_LIMITS, "Requests a second by service; default is for each that is not named."),
         Field("quality_gate", QUALITY_GATE, "Checks of answers."),
         Field("ab_tests", Items(AB_TEST), "Experiments between two backends."),
     ),

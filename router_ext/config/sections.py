@@ -15,6 +15,9 @@ from router_ext.model.secret import Secret
 PROCESSOR_SOCKET: Final = "run/processor.sock"
 """Default processor socket, relative to the configuration file's folder."""
 
+DEFAULT_SERVICE: Final = "default"
+"""The entry of ``budgets`` and ``rate_limits`` for services without one of their own."""
+
 SOCKET_PATH_BYTES: Final = 107
 """The longest path of a Unix socket on Linux: ``sun_path`` without its last zero."""
 
@@ -150,6 +153,15 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class RateLimit:
+    """One entry of ``rate_limits``: a bucket of ``burst_size`` requests (≥ 1) that ``requests_per_second`` fill anew."""
+
+    service: str
+    requests_per_second: float
+    burst_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class DpoExport:
     """``quality_gate.dpo_export``: preference pairs as JSON lines. ``max_file_size_mb`` is in 1,000,000 bytes;
     ``max_files`` are kept beside the file that is written to. ``redact`` masks personal data and credentials.
@@ -220,6 +232,7 @@ class RouterConfig:
     rules: tuple[Rule, ...] = ()
     defaults: Defaults = field(default_factory=Defaults)
     budgets: tuple[Budget, ...] = ()
+    rate_limits: tuple[RateLimit, ...] = ()
     quality_gate: QualityGate = field(default_factory=QualityGate)
     ab_tests: tuple[AbTest, ...] = ()
 
@@ -243,4 +256,5 @@ class RouterConfig:
         """Services that the configuration names literally: beside ``other`` the only values of a ``service`` label."""
         matches = [rule.match for rule in self.rules] + [test.match for test in self.ab_tests]
         literal = {match.service for match in matches if match.service and "*" not in match.service}
-        return frozenset(literal | {budget.service for budget in self.budgets if budget.service != "default"})
+        limited = {entry.service for entry in (*self.budgets, *self.rate_limits)}
+        return frozenset(literal | (limited - {DEFAULT_SERVICE}))

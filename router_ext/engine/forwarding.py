@@ -110,7 +110,8 @@ _OF_THE_FIRST_REQUEST: Final = ("accept-encoding", "content-encoding", "content-
 """What a call says for itself: its body is not compressed, and its id names the attempt."""
 
 _OF_THE_FIRST_ANSWER: Final = (
-    *("content-type", "content-length", "content-encoding", "content-language", "etag", "retry-after"),
+    *headers.OF_A_BODY,
+    *("content-type", "content-length", "content-language", "retry-after"),
     *("www-authenticate", "set-cookie", "x-should-retry", "x-request-id", headers.EGRESS_FLAGS),
     *(f"x-ratelimit-{what}-{of}" for what in ("limit", "remaining", "reset") for of in ("requests", "tokens")),
 )

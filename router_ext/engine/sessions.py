@@ -172,7 +172,8 @@ def _with(body: InferenceBody, envelope: Envelope | Rejection, now: Configured) 
         return Rejection(Reason.BODY_TOO_LARGE, message)
     # The stored messages may hold an image that the new ones do not.
     sees = now.limits.content_type and holds_image(envelope)
-    request = replace(body.request, content_type=VISION) if sees else body.request
+    content_type = VISION if sees else body.request.content_type
+    request = replace(body.request, content_type=content_type, prompt_bytes=len(envelope.raw))
     return replace(body, request=request, envelope=envelope, hydrated=True)
 
 

@@ -6,6 +6,7 @@ Times are taken as they are, however long the answers were. ``now`` is monotonic
 import math
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from router_ext.model.snapshot import NO_SAMPLES, TtftStats
@@ -36,11 +37,15 @@ class TtftWindow:
         self.stats = TtftStats(len(self._ascending), now, self._percentile_ms(50), self._percentile_ms(95))
 
     def _percentile_ms(self, percent: int) -> float:
-        """Nearest rank: the value at position ``ceil(percent / 100 * n)``, from 1, of the ascending order.
+        return nearest_rank(self._ascending, percent) * 1000
 
-        The inverse of the empirical distribution function, type 1 of Hyndman and Fan, "Sample Quantiles in Statistical
-        Packages", The American Statistician 50 (1996). It is always a time that was measured. In whole numbers, so
-        that no rounding moves the position.
-        """
-        rank = -(-percent * len(self._ascending) // 100)
-        return self._ascending[rank - 1] * 1000
+
+def nearest_rank(ascending: Sequence[float], percent: int) -> float:
+    """A percentile (1..100) of at least one value: that at position ``ceil(percent / 100 * n)``, from 1.
+
+    The inverse of the empirical distribution function, type 1 of Hyndman and Fan, "Sample Quantiles in Statistical
+    Packages", The American Statistician 50 (1996). It is always a value that was measured. In whole numbers, so that no
+    rounding moves the position.
+    """
+    rank = -(-percent * len(ascending) // 100)
+    return ascending[rank - 1]

@@ -137,6 +137,11 @@ class Backend:
         return model == self.model_name or model in self.aliases or model in self.lora_adapters
 
     @property
+    def is_priced(self) -> bool:
+        """True when the prices of both input and output are known, be they 0."""
+        return self.cost_input_1m is not None and self.cost_output_1m is not None
+
+    @property
     def max_cost_1m(self) -> float | None:
         """The higher of the prices of input and output, None when neither is known."""
         return max((price for price in (self.cost_input_1m, self.cost_output_1m) if price is not None), default=None)

@@ -25,7 +25,8 @@ class Choice(Struct, frozen=True):
 
     ``matched`` is the size of the prompt's prefix that the backend is expected to hold, in the unit of
     ``Prompt.size``: above 0 it is a KV pin hit. ``too_slow`` are the backends that the rule's ``max_ttft_ms`` left
-    out; ``sla_missed`` is true when nobody else could serve, so that the limit was given up.
+    out; ``sla_missed`` is true when nobody else could serve, so that the limit was given up. ``downgraded``: the
+    service's budget is spent, and this is the backend for what comes after that.
     """
 
     backend: Backend
@@ -35,6 +36,7 @@ class Choice(Struct, frozen=True):
     matched: int = 0
     too_slow: tuple[str, ...] = ()
     sla_missed: bool = False
+    downgraded: bool = False
 
 
 class NoChoice(Struct, frozen=True):
@@ -54,7 +56,8 @@ class NoChoice(Struct, frozen=True):
 class Decision(Struct, frozen=True):
     """The record of one decision. ``time_s`` is seconds since the epoch; ``backend`` is "" for a refused request.
 
-    A request that fails over has one record an attempt, all with the same ``id``; ``attempt`` counts from 1.
+    A request that fails over has one record an attempt, all with the same ``id``; ``attempt`` counts from 1. One that is
+    ``downgraded`` goes nowhere else.
     """
 
     id: str
@@ -66,3 +69,4 @@ class Decision(Struct, frozen=True):
     candidates: tuple[Candidate, ...]
     rejection: str = ""
     attempt: int = 1
+    downgraded: bool = False

@@ -29,12 +29,16 @@ KV_PIN: Final = "x-kronaxis-kv-pin"
 ATTEMPTS: Final = "x-kronaxis-attempts"
 EGRESS_FLAGS: Final = "x-kronaxis-egress-flags"
 RESPONSE_SCHEMA: Final = "x-kronaxis-response-schema"
+BUDGET: Final = "x-kronaxis-budget"
 QUALITY: Final = "x-kronaxis-quality"
 SCHEMA_STATUS: Final = "x-kronaxis-schema"
 
 RELAY_CLUSTER: Final = "router-ext-relay"
 """Value of the routing header for a request whose answer the router brings itself. No backend's cluster is called so:
 their names begin with ``backend-``."""
+
+OF_A_BODY: Final = ("content-encoding", "etag", "last-modified", "digest", "content-digest", "repr-digest")
+"""What an answer's headers say of its very bytes: wrong for any other body."""
 
 SESSION_HEADERS: Final = (SESSION_CREATE, SESSION_ID, SESSION_END)
 RESERVED_PREFIX: Final = "x-kronaxis-"
@@ -57,9 +61,10 @@ CATALOG: Final = (
     ),
     Header(SESSION_TOKENS, "response", "Tokens of the context that the backend was sent, as far as they are known."),
     Header(BACKEND, "response", "Name of the backend that answered."),
-    Header(RULE, "response", "Name of the rule that chose it, `default` for the fallback chain."),
+    Header(RULE, "response", "Name of the rule that chose it; `default` for the fallback chain, `budget` after a downgrade."),
     Header(KV_PIN, "response", "`HIT` when the backend is expected to hold a prefix of the prompt, else `MISS`."),
     Header(ATTEMPTS, "response", "How many backends the request was sent to, where it was more than one."),
+    Header(BUDGET, "response", "`downgraded` when the daily budget is spent and `downgrade_target` answered."),
     Header(
         QUALITY,
         "response",

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from router_ext.model.experiment import Assignment
+
 
 class Usage(Struct, frozen=True):
     """Token counts that the engine reported; ``cached_tokens`` is the part of the prompt that its cache
@@ -56,7 +58,8 @@ class Outcome(Struct, frozen=True):
     """How a request ended for its client. ``failure`` is one of ``health.failures``, None for a good answer or a 4xx.
 
     ``ttft_s`` is the time to the first token, to the full answer where it is not streamed, None when neither came. It
-    counts from the start of the last attempt, of which there were ``attempts`` (≥ 1).
+    counts from the start of the last attempt, of which there were ``attempts`` (≥ 1). ``assignment`` is the client's in
+    an A/B test, None where it takes part in none.
     """
 
     record: AccessRecord
@@ -64,3 +67,4 @@ class Outcome(Struct, frozen=True):
     ttft_s: float | None
     usage: Usage | None
     attempts: int = 1
+    assignment: Assignment | None = None

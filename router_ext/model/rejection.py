@@ -21,6 +21,8 @@ class Reason(StrEnum):
     SESSION_NOT_FOUND = "session_not_found"
     SESSION_TOO_LONG = "session_too_long"
     SESSION_STORE_UNAVAILABLE = "session_store_unavailable"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    RATE_LIMITED = "rate_limited"
     NO_BACKEND = "no_backend"
     UPSTREAM_UNAVAILABLE = "upstream_unavailable"
     UPSTREAM_TIMEOUT = "upstream_timeout"
@@ -51,6 +53,8 @@ ERROR_FORMS: Final[dict[Reason, ErrorForm]] = {
     Reason.SESSION_NOT_FOUND: ErrorForm(404, "invalid_request_error"),
     Reason.SESSION_TOO_LONG: ErrorForm(413, "invalid_request_error"),
     Reason.SESSION_STORE_UNAVAILABLE: ErrorForm(503, "service_unavailable"),
+    Reason.BUDGET_EXCEEDED: ErrorForm(429, "insufficient_quota"),
+    Reason.RATE_LIMITED: ErrorForm(429, "rate_limit_error"),
     Reason.NO_BACKEND: ErrorForm(503, "service_unavailable"),
     Reason.UPSTREAM_UNAVAILABLE: ErrorForm(503, "service_unavailable"),
     Reason.UPSTREAM_TIMEOUT: ErrorForm(504, "timeout_error"),

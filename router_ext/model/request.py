@@ -36,6 +36,8 @@ class InferenceRequest(Struct, frozen=True):
     """One inference request.
 
     ``model`` is the name that the client sent ("" when it sent none), ``body_bytes`` the size on the wire.
+    ``prompt_bytes`` is the size of the body that a backend reads, ``max_output_tokens`` how many it may write at most:
+    both are 0 where nothing is to be paid.
     """
 
     path: str
@@ -44,3 +46,5 @@ class InferenceRequest(Struct, frozen=True):
     stream: bool = False
     content_type: str = TEXT
     body_bytes: int = 0
+    prompt_bytes: int = 0
+    max_output_tokens: int = 0

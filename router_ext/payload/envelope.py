@@ -23,9 +23,11 @@ That many take about 0.1 s, during which nothing else is served.
 
 UNIQUE_FIELDS: Final = frozenset(
     {
+        "best_of",
         "cache_salt",
         "input",
         "max_completion_tokens",
+        "max_output_tokens",
         "max_tokens",
         "messages",
         "model",

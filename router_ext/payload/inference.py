@@ -8,6 +8,7 @@ from router_ext.model.rejection import Reason, Rejection
 from router_ext.model.request import TEXT, VISION, Caller, InferenceRequest
 from router_ext.payload.encoding import decoded
 from router_ext.payload.envelope import Envelope, read_envelope
+from router_ext.payload.output_limit import max_output_tokens
 from router_ext.payload.splice import set_field, spliced
 from router_ext.payload.vision import holds_image
 
@@ -55,7 +56,8 @@ def read_inference(
     content_type = VISION if limits.content_type and holds_image(envelope) else TEXT
     # Engines read 1 and "true" as true as well.
     stream = bool(envelope.fields.get("stream"))
-    request = InferenceRequest(path, caller, model, stream, content_type, len(raw))
+    most = max_output_tokens(path, envelope.fields)
+    request = InferenceRequest(path, caller, model, stream, content_type, len(raw), len(envelope.raw), most)
     return InferenceBody(request, envelope, compressed=text is not raw)
 
 

@@ -77,7 +77,9 @@ def _bound(kind: int, wanted: int) -> None:
 
 
 def _is_worn() -> bool:
-    # Not ru_maxrss: it begins with that of the process that started this one, which may be a large router.
+    # Quick, and never too low: it begins with the peak of the process that started this one, maybe a large router.
+    if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss <= WORN_KB:
+        return False
     try:
         status = Path("/proc/self/status").read_bytes()
     except OSError:

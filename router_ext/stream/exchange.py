@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final, assert_never
 
-from router_ext.model.headers import EGRESS_FLAGS
+from router_ext.model.headers import EGRESS_FLAGS, OF_A_BODY
 from router_ext.stream.effects import (
     NO_EDITS,
     Answer,
@@ -329,7 +329,7 @@ class Exchange:
         if followed.status is not None:
             told = ((":status", str(followed.status)), ("content-type", "application/json"), *told)
         if followed.data is not None:
-            told, removed = (*told, ("content-length", str(len(followed.data)))), ("content-encoding", *removed)
+            told, removed = (*told, ("content-length", str(len(followed.data)))), (*OF_A_BODY, *removed)
         return HeaderEdits(told, removed)
 
     def _leave(self) -> list[Effect]:

@@ -1,0 +1,1 @@
+"""What the quality gate costs, and what it keeps off other requests."""
