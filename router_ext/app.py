@@ -16,8 +16,11 @@ from typing import Any, Final
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from router_ext.admin.ab_tests import ab_test_routes
 from router_ext.admin.access import Access, token_from
 from router_ext.admin.api import admin_app
+from router_ext.admin.budgets import budget_routes
+from router_ext.admin.costs import Costs, cost_routes
 from router_ext.admin.server import AdminServer, tcp_socket, unix_socket
 from router_ext.admin.sessions import session_routes
 from router_ext.admin.status import Status
@@ -27,14 +30,20 @@ from router_ext.config.sections import Address, Server
 from router_ext.config.url import is_loopback
 from router_ext.config.watcher import ConfigWatcher
 from router_ext.config.workers import id_prefix, worker_address
+from router_ext.costs.days import day_at
 from router_ext.dispatch.egress import EgressClient
 from router_ext.dpo.export import build_export
+from router_ext.dpo.shadow_log import build_shadow_log
 from router_ext.engine.engine import Engine
 from router_ext.engine.spend import TELL_S
+from router_ext.engine.surroundings import Surroundings
 from router_ext.engine.tally import Tally
 from router_ext.envoygen.write import write_clusters
 from router_ext.extproc.server import ProcessorServer
-from router_ext.ports import NO_PAIRS, SessionStore, SessionStoreError, Telemetry
+from router_ext.ledger.paths import ledger_path
+from router_ext.ledger.soon import FlushedSoon
+from router_ext.ledger.sqlite import SqliteLedger
+from router_ext.ports import NO_PAIRS, NO_SHADOW_LOG, SessionStore, SessionStoreError, Telemetry
 from router_ext.reload import Reloader, restart_only
 from router_ext.schemas.court import SchemaCourt
 from router_ext.scrape.envoy_admin import reconcile_with_envoy
@@ -46,8 +55,9 @@ from router_ext.shared.build import build_bus
 from router_ext.shared.bus import RedisBus
 from router_ext.telemetry.gate import GateRecorder
 from router_ext.telemetry.log import get_logger
-from router_ext.telemetry.metrics import BackendCollector, Metrics, SpendCollector
+from router_ext.telemetry.metrics import BackendCollector, BudgetCollector, Metrics, SpendCollector
 from router_ext.telemetry.recorder import Recorder
+from router_ext.telemetry.shadow import ShadowLogRecorder
 from router_ext.workers.place import WorkerPlace
 
 RESTART_DELAY_S: Final = 1.0
@@ -55,6 +65,9 @@ RESTART_DELAY_S: Final = 1.0
 
 SESSION_COUNT_S: Final = 2.0
 """How often the sessions are counted."""
+
+CHECKPOINT_S: Final = 5.0
+"""How often the ledger's journal is carried over, off the event loop: 1,000 pages take 3 ms."""
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -99,22 +112,40 @@ class Router:
         self._export = build_export(
             config.quality_gate.dpo_export, told, self._clock, None if worker is None else worker.index
         )
+        self._shadow_log = build_shadow_log(
+            config,
+            ShadowLogRecorder(self._metrics, self._log),
+            self._clock,
+            None if worker is None else worker.index,
+        )
+        id_prefix = _id_prefix(worker)
+        today = day_at(self._clock.wall(), config.server.timezone).date
+        ledger_file = ledger_path(config.server.data_dir, None if worker is None else worker.index)
+        self._ledger_file = SqliteLedger(ledger_file, router=id_prefix, today=today)
+        self._ledger = FlushedSoon(self._ledger_file, self._say_ledger)
         outside = self._recorder, self._clock, self._egress, self._sessions
         self._engine = Engine(
             config,
             *outside,
-            id_prefix=_id_prefix(worker),
-            shared=self._shared,
-            tally=self._tally,
-            judge=self._court,
-            pairs=self._export or NO_PAIRS,
+            id_prefix=id_prefix,
+            around=Surroundings(
+                shared=self._shared,
+                tally=self._tally,
+                judge=self._court,
+                pairs=self._export or NO_PAIRS,
+                ledger=self._ledger,
+                shadow_log=self._shadow_log or NO_SHADOW_LOG,
+            ),
         )
+        for spending in self._ledger_file.told(today):
+            self._engine.apply(spending)
         self._metrics.registry.register(
             BackendCollector(self._engine.pool.slots, lambda: len(self._engine.caches), self._clock.monotonic)
         )
         self._metrics.registry.register(
             SpendCollector(lambda: self._engine.spend.totals(self._clock.wall()), lambda: self._recorder.named_services)
         )
+        self._metrics.registry.register(BudgetCollector(self._engine.budgets.spent_ratios))
         self._ready = False
         self._stop = asyncio.Event()
 
@@ -131,12 +162,15 @@ class Router:
             background("queues", queues.run)
             background("reconcile", lambda: reconcile_with_envoy(self._engine, config.server.envoy_admin_port))
             background("sessions", self._count_sessions)
+            background("ledger", self._keep_checkpointing)
             background("reload", lambda: self._watch_config(checks, queues))
             if isinstance(self._shared, RedisBus):
                 background("shared_state", partial(self._shared.run, self._engine.apply))
                 background("spending", self._keep_telling_spending)
             if self._export is not None:
                 background("dpo_export", self._export.run)
+            if self._shadow_log is not None:
+                background("shadow_log", self._shadow_log.run)
             admin_task = asyncio.create_task(admin.run(), name="admin")
             self._say_loaded(self._loaded)
             self._listen_for_signals()
@@ -145,9 +179,12 @@ class Router:
             await self._drain(processor)
             admin.stop()
             await admin_task
-            if self._export is not None:
-                await self._export.close()
+            await self._engine.shadow.close()
+            for log in (self._export, self._shadow_log):
+                if log is not None:
+                    await log.close()
             await self._court.close()
+            self._close_ledger()
             await self._sessions.close()
 
     def _admin_app(self) -> FastAPI:
@@ -158,7 +195,19 @@ class Router:
             uptime_s=lambda: self._clock.monotonic() - self._started_at,
             registry=self._metrics.registry,
         )
-        return admin_app(status, self._access, session_routes(self._kept_sessions, self._recorder))
+        sessions = session_routes(self._kept_sessions, self._recorder)
+        costs = Costs(
+            self._ledger,
+            lambda: self._engine.spend.totals(self._clock.wall()),
+            lambda: self._engine.config.budgets,
+            lambda: self._engine.charges.last_hour.totals(self._clock.monotonic()),
+            self._clock,
+            lambda: self._engine.config.server.timezone,
+        )
+        budgets = budget_routes(self._engine.budgets.report)
+        shadow = self._engine.shadow
+        experiments = ab_test_routes(lambda: shadow.with_reports(self._engine.experiments.report()))
+        return admin_app(status, self._access, sessions, cost_routes(costs), budgets, experiments)
 
     def _kept_sessions(self) -> SessionStore | None:
         return self._sessions if self._engine.config.server.sessions.enabled else None
@@ -172,6 +221,24 @@ class Router:
                 with contextlib.suppress(SessionStoreError):
                     self._recorder.sessions_active(await self._sessions.count())
             await asyncio.sleep(SESSION_COUNT_S)
+
+    def _say_ledger(self, error: str) -> None:
+        """What could not be written is kept and tried again."""
+        if error:
+            self._log.warning("ledger_failing", cause=error)
+        else:
+            self._log.info("ledger_recovered")
+
+    async def _keep_checkpointing(self) -> None:
+        while True:
+            await asyncio.sleep(CHECKPOINT_S)
+            await asyncio.to_thread(self._ledger_file.checkpoint)
+
+    def _close_ledger(self) -> None:
+        self._ledger.stop()
+        error = self._ledger_file.close()
+        if error:
+            self._log.error("ledger_lost", cause=error)
 
     async def _keep_telling_spending(self) -> None:
         while True:

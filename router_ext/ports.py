@@ -3,15 +3,19 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Final, Protocol
 
+from router_ext.costs.days import Dates
 from router_ext.model.backend import Backend
 from router_ext.model.decision import Decision
 from router_ext.model.gate import Quality, ReadAnswer, SchemaText, SchemaVerdict
+from router_ext.model.ledger import Key, Row
 from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
 from router_ext.model.session import Session, SessionMeta, Turn
+from router_ext.model.shadow import Comparison, ShadowResult
 from router_ext.model.shared import SharedEvent
 from router_ext.model.snapshot import Health
 from router_ext.payload.inference import InferenceBody
@@ -161,6 +165,14 @@ class PairSink(Protocol):
         ...
 
 
+class ShadowSink(Protocol):
+    """Takes the answers that a shadow compared."""
+
+    def offer(self, comparison: Comparison) -> None:
+        """Never blocks, never raises."""
+        ...
+
+
 class NoJudge:
     """Without one no schema is of use, and nothing is known to be JSON."""
 
@@ -180,8 +192,16 @@ class NoPairs:
         """Forgets it."""
 
 
+class NoShadowLog:
+    """Keeps none."""
+
+    def offer(self, comparison: Comparison) -> None:
+        """Forgets it."""
+
+
 NO_JUDGE: Final = NoJudge()
 NO_PAIRS: Final = NoPairs()
+NO_SHADOW_LOG: Final = NoShadowLog()
 
 
 class SharedState(Protocol):
@@ -210,6 +230,56 @@ ALONE: Final = NoSharedState()
 """It has no state, so one is enough."""
 
 
+class LedgerError(RuntimeError):
+    """A ledger cannot be opened or read. The message names the file and says why."""
+
+
+class Ledger(Protocol):
+    """Keeps what calls cost. What is booked counts in every sum at once, and is on file when ``flush`` has said so."""
+
+    def book(self, key: Key, usage: Usage, micro_usd: int, *, estimated: bool) -> None:
+        """Adds a call that cost ``micro_usd`` (≥ 0). ``estimated``: its tokens are not the engine's own count. Never
+        blocks, never raises.
+        """
+        ...
+
+    def flush(self) -> str:
+        """Writes everything that was booked since, all of it or nothing. Returns "", or why it could not: then all of
+        it stays booked, and is tried again by the next call. Never raises.
+        """
+        ...
+
+    def rows(self, dates: Dates) -> list[Row]:
+        """One row for each key of these days, in the order of the keys. Raises LedgerError."""
+        ...
+
+    def spent(self, day: date) -> dict[str, int]:
+        """Micro-dollars of a day by service. Raises LedgerError."""
+        ...
+
+
+class NoLedger:
+    """Keeps nothing."""
+
+    def book(self, key: Key, usage: Usage, micro_usd: int, *, estimated: bool) -> None:
+        """Forgets it."""
+
+    def flush(self) -> str:
+        """There is nothing to write."""
+        return ""
+
+    def rows(self, dates: Dates) -> list[Row]:
+        """None."""
+        return []
+
+    def spent(self, day: date) -> dict[str, int]:
+        """Nothing."""
+        return {}
+
+
+NO_LEDGER: Final = NoLedger()
+
+
 class Telemetry(Protocol):
     """What happened, for metrics and logs. Every call is cheap and never raises."""
 
@@ -225,6 +295,18 @@ class Telemetry(Protocol):
         """A call for ``caller`` cost ``micro_usd`` (≥ 0). ``kind`` says what it was made for (``model.money``)."""
         ...
 
+    def budget_action(self, caller: Caller, action: str) -> None:
+        """A request of a service whose budget is spent: ``downgrade`` or ``reject``."""
+        ...
+
+    def unpriced_call(self, backend: str) -> None:
+        """A call that a budget holds for went to a backend without prices."""
+        ...
+
+    def rate_limited(self, caller: Caller) -> None:
+        """A request was refused, as its service sends too many."""
+        ...
+
     def gate_judged(self, seconds: float) -> None:
         """The quality gate looked at an answer for so long."""
         ...
@@ -237,6 +319,18 @@ class Telemetry(Protocol):
         """What became of a request that the gate looked at; ``reason`` is one of ``model.gate.Fault``, ``bad_schema``
         or "".
         """
+        ...
+
+    def ab_request(self, test: str, variant: str, *, fell_back: bool) -> None:
+        """A request of an A/B test ended. ``fell_back``: the caller's variant could not take it."""
+        ...
+
+    def shadow_ended(self, test: str, result: ShadowResult) -> None:
+        """What became of a request of an A/B test that was drawn for a shadow."""
+        ...
+
+    def shadow_similarity(self, test: str, similarity: float) -> None:
+        """How alike (0..1) the answers of both variants were."""
         ...
 
     def failed_over(self, decision: Decision, to: str, reason: str) -> None:

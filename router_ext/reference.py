@@ -22,7 +22,7 @@ from router_ext.health import failures
 from router_ext.model.backend import TRAITS
 from router_ext.model.headers import CATALOG
 from router_ext.model.rejection import ERROR_FORMS, Reason
-from router_ext.telemetry.metrics import BackendCollector, Metrics, SpendCollector
+from router_ext.telemetry.metrics import BackendCollector, BudgetCollector, Metrics, SpendCollector
 
 FOLDER: Final = "reference"
 
@@ -38,22 +38,28 @@ DERIVED_DEFAULTS: Final = {
 """Defaults that follow from other settings, by path."""
 
 LABELS: Final = {
+    "action": "`downgrade`; or `reject`, also where the target of a downgrade cannot serve.",
     "backend": "Name of a backend; empty when the request was refused before one was chosen.",
     "direction": "`prompt` or `completion`.",
     "event": "What one router tells the others: `prefix_served`, `circuit_changed` or `spend_told`; or `unreadable`,"
     " for none of them.",
     "from": "Name of the backend that failed.",
-    "kind": "What a call was made for: `proxied`, for a request; `fallback`, by the quality gate.",
+    "kind": "What a call was made for: `proxied`, for a request; `fallback`, by the quality gate; `shadow`, as a"
+    " copy for a backend under test.",
     "operation": "Call of the session store: `create`, `load`, `append`, `delete`, `list` or `count`.",
-    "place": "Where router_ext caught its own bug: `ext_proc` or `access_log`.",
+    "place": "Where router_ext caught its own bug: `ext_proc`, `access_log` or `shadow`.",
     "reason": "A refusal code or a failure, see below; for sessions, pairs and judges the words that the metric's"
     " meaning lists; for the quality gate what was wrong: `upstream`, `empty`, `truncated`, `refusal`, `min_length`,"
     " `min_tokens`, `invalid_json`, `schema`, `schema_timeout`, `bad_schema`, or empty.",
-    "result": "As `x-kronaxis-quality`: `passed`, `fallback`, `failed` or `skipped`.",
+    "result": "For the quality gate as `x-kronaxis-quality`: `passed`, `fallback`, `failed` or `skipped`; for shadows"
+    " the words that the metric's meaning lists.",
     "route": "Envoy's route: `fail-open`, `session-needs-router`, or `routed` and `other` in odd cases.",
-    "rule": "Name of a rule, `default` for the fallback chain, `other` for paths that are no inference API.",
+    "rule": "Name of a rule, `default` for the fallback chain, `budget` after a downgrade, `ab_test` for a variant of"
+    " an A/B test, `other` for paths that are no inference API.",
     "service": "A service that the configuration names literally, else `other`.",
+    "test": "Name of an A/B test.",
     "to": "Name of the backend that was asked next.",
+    "variant": "The caller's variant in an A/B test: `a` or `b`.",
 }
 """What each label may say. All values come from closed sets or the configuration."""
 
@@ -90,6 +96,9 @@ REFUSALS: Final = {
     Reason.SESSION_TOO_LONG: "With the new messages the session would have more than"
     " `server.sessions.max_context_tokens`.",
     Reason.SESSION_STORE_UNAVAILABLE: "The store of the sessions does not answer. Carries `Retry-After`.",
+    Reason.BUDGET_EXCEEDED: "The daily budget is spent, and the target of a downgrade, if there is one, cannot serve."
+    " Carries `Retry-After`: to the next midnight of `server.timezone`, or until the target may serve.",
+    Reason.RATE_LIMITED: "The service sends more requests than `rate_limits` allow. Carries `Retry-After`.",
     Reason.NO_BACKEND: "Every backend that may serve the request is down or full. Carries `Retry-After`.",
     Reason.UPSTREAM_UNAVAILABLE: "No backend brought an answer: the last one could not be reached, or broke off."
     " Carries `Retry-After`.",
@@ -307,7 +316,8 @@ def _seconds(metric: MetricWrapperBase) -> str:
 
 def _collected() -> Iterator[_Row]:
     """Rows of the gauges that are read at each scrape."""
-    collectors = BackendCollector(lambda: {}, lambda: 0, lambda: 0.0), SpendCollector(lambda: {}, frozenset)
+    backends = BackendCollector(lambda: {}, lambda: 0, lambda: 0.0)
+    collectors = backends, SpendCollector(lambda: {}, frozenset), BudgetCollector(lambda: {})
     for family in (family for collector in collectors for family in collector.collect()):
         labels = family._labelnames if isinstance(family, GaugeMetricFamily) else ()
         yield _metric_row(family.name, family.type, tuple(labels), family.documentation)

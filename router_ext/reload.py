@@ -16,8 +16,8 @@ _LIVE_SESSION_SETTINGS: Final = frozenset({"enabled", "max_context_tokens"})
 
 def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
     """Settings that differ but are read at start only, as Envoy's listeners, our sockets, the store of sessions, the
-    way to other replicas, the number of processes and the file of preference pairs are. Those without a section are of
-    ``server``.
+    way to other replicas, the number of processes and the files of costs and of preference pairs are. Those without a
+    section are of ``server``.
     """
     names = (
         "port",
@@ -27,6 +27,7 @@ def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
         "envoy_admin_port",
         "processor_address",
         "envoy_dir",
+        "data_dir",
         "max_body_bytes",
         "max_connections",
         "message_timeout_s",
@@ -40,7 +41,8 @@ def restart_only(old: RouterConfig, new: RouterConfig) -> tuple[str, ...]:
         for name in ("schema_timeout_s", "dpo_export")
         if getattr(old.quality_gate, name) != getattr(new.quality_gate, name)
     )
-    return changed + _changed_store(old.server.sessions, new.server.sessions) + gate
+    log = () if old.shadow_log_path == new.shadow_log_path else ("shadow_log_path",)
+    return changed + _changed_store(old.server.sessions, new.server.sessions) + gate + log
 
 
 def _changed_store(old: Sessions, new: Sessions) -> tuple[str, ...]:

@@ -22,7 +22,10 @@ from router_ext.model.gate import Checks
 from router_ext.model.request import TEXT, VISION
 from router_ext.model.rule import Match, Rule
 
+REJECT: Final = "reject"
 DOWNGRADE: Final = "downgrade"
+SPLIT: Final = "split"
+SHADOW: Final = "shadow"
 _MAX_DOLLARS: Final = 1e9
 _MAX_REQUESTS: Final = 1_000_000
 _MAX_FILE_MB: Final = 1_000_000
@@ -30,6 +33,7 @@ _MAX_FILES: Final = 10_000
 _MAX_SCHEMA_TIMEOUT_S: Final = 10.0
 _MAX_ATTEMPTS: Final = 10
 _MAX_FIRST_TOKEN_S: Final = 3600.0
+_MAX_INFLIGHT: Final = 10_000
 
 MATCH: Final = Section(
     Match,
@@ -86,7 +90,7 @@ BUDGET: Final = Section(
     Budget,
     (
         Field("daily_limit_usd", number(0, _MAX_DOLLARS, above=True), "US dollars a day."),
-        Field("action", choice(("reject", DOWNGRADE)), "What happens above the limit."),
+        Field("action", choice((REJECT, DOWNGRADE)), "What happens above the limit."),
         Field("downgrade_target", names.OPTIONAL_BACKEND_REF, "Backend for requests above the limit."),
     ),
     relate=_downgrade_has_target,
@@ -164,8 +168,10 @@ AB_TEST: Final = Section(
         Field("match", MATCH, "Requests that take part."),
         Field("variant_a", names.BACKEND_REF, "Backend of the control."),
         Field("variant_b", names.BACKEND_REF, "Backend under test."),
-        Field("split_pct", number(0, 100), "Percentage of callers that get variant B."),
+        Field("split_pct", number(0, 100), "Percentage of callers that get variant B, or of requests with a shadow."),
         Field("active", boolean(), "Whether the test runs."),
-        Field("mode", choice(("split", "shadow")), "Split the traffic, or send copies to variant B."),
+        Field("mode", choice((SPLIT, SHADOW)), "Split the traffic, or send copies to variant B."),
+        Field("max_inflight", integer(1, _MAX_INFLIGHT), "Shadows under way at a time; others are dropped."),
+        Field("similarity_threshold", number(0, 1), "Similarity from which two answers count as alike."),
     ),
 )

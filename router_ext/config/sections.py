@@ -1,6 +1,7 @@
 """The sections of ``router.yaml`` as frozen values. Durations are seconds, sizes are bytes, money is US dollars."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,9 @@ SOCKET_PATH_BYTES: Final = 107
 
 ENVOY_DIR: Final = "envoy"
 """Default folder of the rendered Envoy files, relative to the configuration file's folder."""
+
+DATA_DIR: Final = "data"
+"""Default folder of what outlives a restart, relative to the configuration file's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,9 @@ class Server:
 
     ``default_timeout_s`` bounds a whole request that is not streamed; ``stream_idle_timeout_s`` bounds the silence
     between two pieces of any answer. ``processor_address`` is where Envoy finds router_ext, ``envoy_dir`` (absolute)
-    holds the rendered Envoy files, of which the cluster file is rewritten when backends change. With ``workers`` > 1
-    ``config.workers.worker_address`` tells the address of each, ``shared_state`` is Redis, and so is the store of
-    sessions while they are enabled.
+    holds the rendered Envoy files, of which the cluster file is rewritten when backends change, and ``data_dir``
+    (absolute) what outlives a restart. With ``workers`` > 1 ``config.workers.worker_address`` tells the address of
+    each, ``shared_state`` is Redis, and so is the store of sessions while they are enabled.
     """
 
     port: int = 8050
@@ -112,6 +116,7 @@ class Server:
     envoy_admin_port: int = 8053
     processor_address: Address = field(default_factory=lambda: UnixAddress(Path(PROCESSOR_SOCKET).absolute()))
     envoy_dir: Path = field(default_factory=lambda: Path(ENVOY_DIR).absolute())
+    data_dir: Path = field(default_factory=lambda: Path(DATA_DIR).absolute())
     health_check_interval_s: float = 30.0
     default_timeout_s: float = 120.0
     stream_idle_timeout_s: float = 300.0
@@ -151,10 +156,15 @@ class Budget:
     action: str = "reject"
     downgrade_target: str = ""
 
+    @property
+    def limit_micro_usd(self) -> int:
+        """Micro-dollars a day, at least 1. The shortest text that gives a float back is the number that was written."""
+        return max(1, int(Decimal(str(self.daily_limit_usd)) * 1_000_000))
+
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """One entry of ``rate_limits``: a bucket of ``burst_size`` requests (≥ 1) that ``requests_per_second`` fill anew."""
+    """One entry of ``rate_limits``: ``burst_size`` requests (≥ 1) at once, ``requests_per_second`` in the long run."""
 
     service: str
     requests_per_second: float
@@ -212,7 +222,11 @@ class QualityGate:
 
 @dataclass(frozen=True, slots=True)
 class AbTest:
-    """One entry of ``ab_tests``. ``split_pct`` (0..100) is variant B's share; ``mode`` is ``split`` or ``shadow``."""
+    """One entry of ``ab_tests``. ``split_pct`` (0..100) is variant B's share; ``mode`` is ``split`` or ``shadow``.
+
+    For shadows: ``max_inflight`` (≥ 1) bounds those that are under way, ``similarity_threshold`` (0..1) is what alike
+    answers reach.
+    """
 
     name: str
     match: Match
@@ -221,11 +235,16 @@ class AbTest:
     split_pct: float
     active: bool = True
     mode: str = "split"
+    max_inflight: int = 32
+    similarity_threshold: float = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class RouterConfig:
-    """A whole, valid configuration. Names are unique and every reference between sections resolves."""
+    """A whole, valid configuration. Names are unique and every reference between sections resolves.
+
+    ``shadow_log_path`` (absolute) is the file of the answers that shadows compared, None for none.
+    """
 
     server: Server = field(default_factory=Server)
     backends: tuple[Backend, ...] = ()
@@ -235,6 +254,7 @@ class RouterConfig:
     rate_limits: tuple[RateLimit, ...] = ()
     quality_gate: QualityGate = field(default_factory=QualityGate)
     ab_tests: tuple[AbTest, ...] = ()
+    shadow_log_path: Path | None = None
 
     def backend(self, name: str) -> Backend:
         """The backend called ``name``. Raises KeyError when there is none."""
@@ -256,5 +276,5 @@ class RouterConfig:
         """Services that the configuration names literally: beside ``other`` the only values of a ``service`` label."""
         matches = [rule.match for rule in self.rules] + [test.match for test in self.ab_tests]
         literal = {match.service for match in matches if match.service and "*" not in match.service}
-        limited = {entry.service for entry in (*self.budgets, *self.rate_limits)}
+        limited = {budget.service for budget in self.budgets} | {limit.service for limit in self.rate_limits}
         return frozenset(literal | (limited - {DEFAULT_SERVICE}))

@@ -7,7 +7,15 @@ from router_ext.config.document import Mapping
 from router_ext.config.reading import Reading
 from router_ext.config.scalars import boolean, duration, integer, local_path, member, number, size, time_zone
 from router_ext.config.section import Field, Section, Values, below
-from router_ext.config.sections import ENVOY_DIR, PROCESSOR_SOCKET, KvPinning, Server, SharedStateKind, TcpAddress
+from router_ext.config.sections import (
+    DATA_DIR,
+    ENVOY_DIR,
+    PROCESSOR_SOCKET,
+    KvPinning,
+    Server,
+    SharedStateKind,
+    TcpAddress,
+)
 from router_ext.config.session_store import SESSIONS, check_redis_url, check_store_timeout
 from router_ext.config.workers import MAX_WORKERS, check_workers, worker_ports
 from router_ext.model.affinity import Balancing
@@ -80,6 +88,7 @@ SERVER: Final = Section(
             default=f"unix:{PROCESSOR_SOCKET}",
         ),
         Field("envoy_dir", local_path(), "Folder of the rendered Envoy files.", default=ENVOY_DIR),
+        Field("data_dir", local_path(), "Folder of what outlives a restart: what calls cost.", default=DATA_DIR),
         Field("health_check_interval", duration(), "Time between two probes of a backend.", "health_check_interval_s"),
         Field("default_timeout", duration(), "Longest request that is not streamed.", "default_timeout_s"),
         Field("stream_idle_timeout", duration(), "Longest silence within an answer.", "stream_idle_timeout_s"),

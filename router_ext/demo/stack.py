@@ -88,6 +88,7 @@ rules:
     backends: [engine-a, strong]
     required_capabilities: [json_output]
 defaults: {{fallback_chain: [engine-a, engine-b, strong]}}
+quality_gate: {{enabled: true, fallback_backend: strong, sample_rate: 0}}
 """
 
 

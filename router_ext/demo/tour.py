@@ -11,9 +11,16 @@ from typing import Any, Final
 import aiohttp
 
 from router_ext.demo.stack import Stack
-from router_ext.model.headers import BACKEND, CLUSTER, RULE, SERVICE, SESSION_ID
+from router_ext.model.headers import ATTEMPTS, BACKEND, CLUSTER, QUALITY, RESPONSE_SCHEMA, RULE, SERVICE, SESSION_ID
 
 CHAT: Final = "/v1/chat/completions"
+
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {"polite": {"type": "boolean"}},
+    "required": ["polite"],
+    "additionalProperties": False,
+}
 
 
 class WrongAnswerError(Exception):
@@ -120,6 +127,16 @@ async def spill_over(visitor: Visitor) -> str:
     return "5 at once: " + ", ".join(f"{name} {number}" for name, number in sorted(used.items()))
 
 
+async def quality_gate(visitor: Visitor) -> str:
+    """An answer that fits the schema passes; for prose the strong backend is asked, which writes prose as well."""
+    wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
+    good = await visitor.ask(CHAT, chat(max_tokens=64, response_format=wanted))
+    expect(good.headers.get(QUALITY) == "passed", (good.headers, good.body))
+    prose = await visitor.ask(CHAT, chat(), **{RESPONSE_SCHEMA: json.dumps(SCHEMA)})
+    expect((prose.headers.get(QUALITY), prose.headers.get(ATTEMPTS)) == ("failed", "2"), (prose.headers, prose.body))
+    return "JSON that fits the schema passed; prose went to strong too, and was given as failed"
+
+
 async def bad_request(visitor: Visitor) -> str:
     """A broken body gets a clear error."""
     answer = await visitor.ask(CHAT, b'{"model": "small", "messages": [')
@@ -210,6 +227,7 @@ STEPS: Final[tuple[Callable[[Visitor], Awaitable[str]], ...]] = (
     rule_by_service,
     model_rewritten,
     model_list,
+    quality_gate,
     spill_over,
     bad_request,
     forged_header,

@@ -187,7 +187,7 @@ def line_of(pair: Pair) -> bytes:
     milliseconds.
     """
     fields: dict[str, object] = {name: getattr(pair, name) for name in KEYS}
-    return json_line(fields | {"timestamp": _written_time(pair.timestamp)})
+    return json_line(fields | {"timestamp": written_time(pair.timestamp)})
 
 
 def json_line(fields: Mapping[str, object]) -> bytes:
@@ -201,7 +201,8 @@ def json_line(fields: Mapping[str, object]) -> bytes:
     return line
 
 
-def _written_time(seconds: float) -> str:
+def written_time(seconds: float) -> str:
+    """Seconds since the epoch as RFC 3339 in UTC with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import orjson
 from msgspec import Struct
 
+from router_ext.engine.budgets import Budgets, Reservation
 from router_ext.engine.caches import Caches, Expected
 from router_ext.engine.charging import Charges
 from router_ext.engine.pool import Pool, Slot
@@ -27,7 +28,7 @@ class Attempt:
     ``expected`` is None where no cache is looked at. ``kind`` is what its cost is booked as (``model.money``).
     ``paused``: the backend asked to be left alone, which is no error. ``in_flight`` is false once the request no longer
     counts in its backend, ``ended`` is true once it is known how it ended. ``told``: other routers know that the
-    backend's cache holds the prompt.
+    backend's cache holds the prompt. ``reserved`` is what it may cost at most, None where no budget holds.
     """
 
     decision: Decision
@@ -40,6 +41,7 @@ class Attempt:
     in_flight: bool = True
     ended: bool = False
     told: bool = False
+    reserved: Reservation | None = None
 
     @property
     def streamed_ttft_s(self) -> float | None:
@@ -73,10 +75,12 @@ class Attempts:
         clock: Clock,
         *,
         charges: Charges,
+        budgets: Budgets,
         released: Callable[[], None],
     ) -> None:
         self._pool = pool
         self._charges = charges
+        self._budgets = budgets
         self._caches = caches
         self._replication = replication
         self._telemetry = telemetry
@@ -84,13 +88,14 @@ class Attempts:
         self._released = released
 
     def begin(self, decision: Decision, expected: Expected | None = None, kind: str = PROXIED) -> Attempt:
-        """Counts the request in its backend."""
+        """Counts the request in its backend, and what it may cost in its service's budget."""
         slot, now = self._pool[decision.backend], self._clock.monotonic()
         if expected is not None:
             slot.begin_prefill(decision.id, expected.missing, now, shows_first_token=decision.request.stream)
         slot.acquire()
         self._telemetry.routed(decision)
-        return Attempt(decision, slot, now, expected, kind)
+        reserved = self._budgets.reserve(decision, slot.state.backend)
+        return Attempt(decision, slot, now, expected, kind, reserved=reserved)
 
     def first_token(self, attempt: Attempt) -> None:
         """The first generated token of a streamed answer passed; later ones change nothing."""
@@ -127,7 +132,7 @@ class Attempts:
         self._telemetry.paused(attempt.decision.backend, seconds)
 
     def abandon(self, attempt: Attempt) -> None:
-        """Nobody knows how it ended: it no longer counts in its backend."""
+        """Nobody knows how it ended: it no longer counts in its backend, nor in its service's budget."""
         self._release(attempt)
         attempt.slot.end_prefill(attempt.decision.id, self._clock.monotonic())
 
@@ -146,11 +151,14 @@ class Attempts:
             self._settle_cache(attempt, attempt.expected, end, now)
         if end.usage is not None:
             self._charges.book(attempt.decision, slot.state.backend, attempt.kind, end.usage)
+            self._budgets.learn(attempt.decision, end.usage)
 
     def _release(self, attempt: Attempt) -> None:
         if attempt.in_flight:
             attempt.in_flight = False
             attempt.slot.release()
+            if attempt.reserved is not None:
+                self._budgets.give_back(attempt.reserved)
             self._released()
 
     def _settle_cache(self, attempt: Attempt, expected: Expected, end: AttemptEnd, now: float) -> None:

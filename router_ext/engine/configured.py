@@ -32,7 +32,8 @@ class Configured:
             max_queue_ratio=server.kv_pinning.max_queue_ratio,
         )
         sees = any("vision" in backend.capabilities for backend in config.backends)
-        limits = BodyLimits(server.max_body_bytes, content_type=pipeline.needs_content_type or sees)
+        tested = any(test.match.content_type for test in config.ab_tests)
+        limits = BodyLimits(server.max_body_bytes, content_type=pipeline.needs_content_type or sees or tested)
         return cls(config, pipeline, limits, ModelList(config, created))
 
     def read(self, head: RequestHead, caller: Caller, body: bytes) -> InferenceBody | Rejection:

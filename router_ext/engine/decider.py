@@ -8,6 +8,7 @@ from router_ext.engine.caches import Caches
 from router_ext.engine.pool import Pool
 from router_ext.model.backend import Backend
 from router_ext.model.decision import Choice, Decision, NoChoice
+from router_ext.model.experiment import VARIANT_RULE, Assignment
 from router_ext.model.request import InferenceRequest
 from router_ext.payload.prompt import PromptChain
 from router_ext.ports import Clock, Telemetry
@@ -56,6 +57,20 @@ class Decider:
         draw = 1.0 if tried else self._draw()
         return self._pipeline.route(Asked(request, self._pool.snapshot(), affinity, now, draw, tried))
 
+    def choose_for(
+        self,
+        assignment: Assignment | None,
+        request: InferenceRequest,
+        chain: PromptChain | None,
+        tried: frozenset[str] = frozenset(),
+    ) -> Choice | NoChoice:
+        """The backend of the caller's variant; else that of the other variant; else, as without a test, the best."""
+        for name in () if assignment is None else (assignment.backend, assignment.other_backend):
+            choice = self.choose_only(name, VARIANT_RULE, request, chain, tried)
+            if choice is not None:
+                return choice
+        return self.choose(request, chain, tried)
+
     def choose_only(
         self,
         backend: str,
@@ -65,11 +80,22 @@ class Decider:
         tried: frozenset[str],
     ) -> Choice | None:
         """The backend of this name, as a choice of ``rule``; None when it cannot take the request now."""
+        choice = self.choose_named(backend, rule, request, chain, tried)
+        return choice if isinstance(choice, Choice) else None
+
+    def choose_named(
+        self,
+        backend: str,
+        rule: str,
+        request: InferenceRequest,
+        chain: PromptChain | None,
+        tried: frozenset[str] = frozenset(),
+    ) -> Choice | NoChoice:
+        """The same, with the reason where it cannot."""
         now = self._clock.monotonic()
         affinity = NO_AFFINITY if chain is None else self._caches.affinity(chain, self._count, now)
         asked = Asked(request, self._pool.snapshot(), affinity, now, 1.0, tried)
-        choice = self._pipeline.only(backend, rule, asked)
-        return choice if isinstance(choice, Choice) else None
+        return self._pipeline.only(backend, rule, asked)
 
     def first_available(self) -> Backend | None:
         """Where requests that are no inference go; None when every backend is down."""
@@ -114,6 +140,7 @@ class Decider:
             candidates=choice.candidates,
             rejection=rejection,
             attempt=attempt,
+            downgraded=isinstance(choice, Choice) and choice.downgraded,
         )
 
     def _keep(self, decision: Decision) -> Decision:

@@ -1,6 +1,5 @@
 """Routing of live requests, from the question of a stream to the entry in the access log."""
 
-import math
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Final
@@ -10,17 +9,21 @@ from msgspec.structs import replace
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.answers import refusal
 from router_ext.engine.attempts import Attempts
+from router_ext.engine.budgets import Budgets
 from router_ext.engine.caches import Caches, Expected
 from router_ext.engine.caller import read_caller
 from router_ext.engine.charging import Charges
+from router_ext.engine.choosing import Choosing, NotChosen, no_backend
 from router_ext.engine.configured import Configured
 from router_ext.engine.decider import Decider
 from router_ext.engine.exchanges import KeptRequest, OpenExchange, OpenExchanges
+from router_ext.engine.experiments import Experiments, given, key_of
 from router_ext.engine.failover import Failover
 from router_ext.engine.forwarding import await_relay, forward_inference, forward_other
 from router_ext.engine.gate import Gate
 from router_ext.engine.limits import KeptBytes
 from router_ext.engine.pool import Pool
+from router_ext.engine.rate_limits import RateLimits
 from router_ext.engine.reconcile import Losses
 from router_ext.engine.relays import relayed
 from router_ext.engine.releases import Releases
@@ -28,13 +31,15 @@ from router_ext.engine.replication import Replication
 from router_ext.engine.session_calls import TimedStore
 from router_ext.engine.sessions import Sessions, edits_of
 from router_ext.engine.settling import end_of
+from router_ext.engine.shadow import Shadow, ShadowTools
 from router_ext.engine.spend import Spend
-from router_ext.engine.tally import Tally
+from router_ext.engine.surroundings import NOTHING, Surroundings
 from router_ext.engine.tries import RelayTools
 from router_ext.engine.turns import OpenTurn
 from router_ext.health.failures import CLIENT_LEFT
 from router_ext.health.load import QueueReading
 from router_ext.model.decision import Choice, Decision, NoChoice
+from router_ext.model.experiment import Assignment
 from router_ext.model.headers import SESSION_HEADERS
 from router_ext.model.outcome import AccessRecord, Outcome
 from router_ext.model.rejection import Reason, Rejection
@@ -42,27 +47,11 @@ from router_ext.model.request import API_BY_PATH, Caller, InferenceRequest
 from router_ext.model.shared import SharedEvent
 from router_ext.model.snapshot import Health
 from router_ext.payload.inference import InferenceBody
-from router_ext.payload.prompt import PromptChain
+from router_ext.payload.output_limit import UNLIMITED_TOKENS
 from router_ext.payload.session_request import owner_of, read_session
-from router_ext.ports import (
-    ALONE,
-    NO_JUDGE,
-    NO_PAIRS,
-    Clock,
-    Dispatcher,
-    PairSink,
-    SchemaJudge,
-    SessionStore,
-    SharedState,
-    Telemetry,
-)
+from router_ext.ports import Clock, Dispatcher, SessionStore, Telemetry
 from router_ext.stream.effects import AskFollow, Followed, Plan, Relayed
 from router_ext.stream.events import RequestHead, ResponseHeaders
-
-ROOM_WAIT_S: Final = 0.3
-"""How long a request waits for room when every backend is full. The end of a request is known one access log batch
-(50 ms) after it happened, so an answer of "full" may be that much out of date.
-"""
 
 MAX_PATH: Final = 256
 """How much of an unknown path a decision keeps."""
@@ -83,7 +72,7 @@ class Engine:
     """The router's live state and what is done with it. Used from one event loop only.
 
     ``id_prefix`` must differ between processes and restarts: an access log entry that belongs to another process is not
-    mistaken for one of ours. ``tally`` is where the workers of one router see each other's requests in flight.
+    mistaken for one of ours.
     """
 
     def __init__(
@@ -96,31 +85,37 @@ class Engine:
         *,
         id_prefix: str,
         draw: Callable[[], float] = random.random,
-        shared: SharedState = ALONE,
-        tally: Tally | None = None,
-        judge: SchemaJudge = NO_JUDGE,
-        pairs: PairSink = NO_PAIRS,
+        around: Surroundings = NOTHING,
     ) -> None:
         self._telemetry = telemetry
         self._clock = clock
         self._looked_at = clock.monotonic()
         self._ended = 0
         self._kept_bytes = KeptBytes()
-        self.pool: Final = Pool(tally)
+        self.pool: Final = Pool(around.tally)
         self.caches: Final = Caches()
         self.exchanges: Final = OpenExchanges()
         self._releases = Releases(self.pool)
         self._losses = Losses(self.pool, self.exchanges)
         self._decider = Decider(self.pool, self.caches, telemetry, clock, id_prefix=id_prefix, draw=draw)
         self.spend: Final = Spend(id_prefix, config.server.timezone)
-        self._replicas = Replication(self.pool, self.caches, telemetry, clock, shared, spend=self.spend)
-        self._charges = Charges(self.spend, telemetry, clock)
+        self._replicas = Replication(self.pool, self.caches, telemetry, clock, around.shared, spend=self.spend)
+        self.charges: Final = Charges(self.spend, telemetry, clock, around.ledger)
+        self.experiments: Final = Experiments(telemetry, clock)
+        self.budgets: Final = Budgets(self.spend, telemetry, clock)
+        self._rate_limits = RateLimits(telemetry, clock)
+        self._workers = config.server.workers
+        self._choosing = Choosing(self._decider, self.budgets, self._releases, telemetry, clock)
         accounts = self.pool, self.caches, self._replicas, telemetry, clock
-        self._attempts = Attempts(*accounts, charges=self._charges, released=self._releases.tell)
+        self._attempts = Attempts(*accounts, charges=self.charges, budgets=self.budgets, released=self._releases.tell)
         self._failover = Failover(self._decider, self._attempts, self.caches, self.exchanges, telemetry)
         self._sessions = Sessions(TimedStore(sessions, telemetry, clock), telemetry, clock)
-        self._gate = Gate(judge, pairs, telemetry, clock, draw)
+        self._gate = Gate(around.judge, around.pairs, telemetry, clock, draw)
         self._relay_tools = RelayTools(self._attempts, self._failover, self._sessions, self._gate, dispatcher, clock)
+        outside = around.judge, around.shadow_log, dispatcher, telemetry, clock
+        self.shadow: Final = Shadow(
+            ShadowTools(self.pool, self._decider, self.charges, *outside, released=self._releases.tell)
+        )
         self.configure(config)
 
     @property
@@ -136,8 +131,14 @@ class Engine:
     def configure(self, config: RouterConfig) -> None:
         """Takes over a new configuration. Requests in flight end on the old one."""
         self._now = Configured.of(config, int(self._clock.wall()))
-        self._charges.configure(config.named_services)
+        self.charges.configure(config.named_services)
+        self.budgets.configure(config.budgets, config.named_services, config.server.timezone)
+        # A change of ``server.workers`` waits for a restart.
+        self._rate_limits.configure(config.rate_limits, self._workers)
         self._decider.configure(self._now.pipeline)
+        self.experiments.configure(config.ab_tests)
+        server = config.server
+        self.shadow.configure(config.ab_tests, timeout_s=server.default_timeout_s, max_body_bytes=server.max_body_bytes)
         self.spend.configure(config.server.timezone)
         self.pool.configure(config.backends)
         self.caches.configure(config.server.kv_pinning, config.backends)
@@ -162,19 +163,23 @@ class Engine:
             chain = self.caches.read(request, content.envelope, None if turn is None else turn.start)
         if chain is not None and turn is not None:
             turn.chain_end = chain.start
-        choice = self._decider.choose(request, chain)
-        if isinstance(choice, NoChoice) and choice.full:
-            choice = await self._choose_with_patience(request, chain)
-        if isinstance(choice, NoChoice):
-            return self._refuse(caller, self._no_backend(choice), request, choice)
+        assignment = self.shadow.assign(request) or self.experiments.assign(request, key_of(head, caller, turn))
+        choice = await self._choosing.choose(request, chain, assignment)
+        if isinstance(choice, NotChosen):
+            return self._refuse(caller, choice.rejection, request, choice.nobody)
         if content is None:
-            return self._commit_blind(head, request, choice)
-        return self._commit(KeptRequest(head, content, chain), choice, turn, can_relay=can_relay)
+            return self._commit_blind(head, request, choice, assignment)
+        return self._commit(KeptRequest(head, content, chain), choice, turn, assignment, can_relay=can_relay)
 
     async def _read(
         self, head: RequestHead, caller: Caller, body: bytes | None, *, can_follow: bool
     ) -> tuple[InferenceRequest, InferenceBody | None, OpenTurn | None] | Rejection:
-        """What the request says, and the turn of a session if it asks for one; the content is then hydrated."""
+        """What the request says, and the turn of a session if it asks for one; the content is then hydrated. One too
+        many is not read.
+        """
+        too_many = self._rate_limits.take(caller)
+        if too_many is not None:
+            return too_many
         content = None if body is None else self._now.read(head, caller, body)
         if isinstance(content, Rejection):
             return content
@@ -183,7 +188,7 @@ class Engine:
             return turn
         if content is None:
             self._telemetry.headers_only()
-            return InferenceRequest(head.path, caller), None, None
+            return InferenceRequest(head.path, caller, max_output_tokens=UNLIMITED_TOKENS), None, None
         body_sent = content if turn is None else turn.body
         return body_sent.request, body_sent, turn
 
@@ -202,20 +207,15 @@ class Engine:
             return Rejection(Reason.SESSIONS_UNSUPPORTED, "Sessions need Envoy's body modes as they are generated.")
         return await self._sessions.open(wish, owner_of(head.headers, caller.service), content, self._now)
 
-    async def _choose_with_patience(self, request: InferenceRequest, chain: PromptChain | None) -> Choice | NoChoice:
-        """Decides again after each request that ends, for a short while."""
-        deadline = self._clock.monotonic() + ROOM_WAIT_S
-        choice = self._decider.choose(request, chain)
-        while isinstance(choice, NoChoice) and choice.full:
-            left = deadline - self._clock.monotonic()
-            try:
-                await self._releases.wait(max(0.0, left))
-            except TimeoutError:
-                return choice
-            choice = self._decider.choose(request, chain)
-        return choice
-
-    def _commit(self, request: KeptRequest, choice: Choice, turn: OpenTurn | None, *, can_relay: bool) -> Plan:
+    def _commit(
+        self,
+        request: KeptRequest,
+        choice: Choice,
+        turn: OpenTurn | None,
+        assignment: Assignment | None,
+        *,
+        can_relay: bool,
+    ) -> Plan:
         """From choice to plan without an await, so that what was decided is what is counted."""
         backend, chain = choice.backend, request.chain
         decision = self._decider.record(request.body.request, choice)
@@ -224,23 +224,28 @@ class Engine:
             pin, expected = choice.matched > 0, self.caches.expect(chain, backend, choice.matched)
             self._telemetry.pinned(backend.name, hit=pin)
         exchange = self._begin(decision, expected)
-        exchange.turn = turn
+        exchange.turn, exchange.assignment = turn, given(assignment, choice)
         server, stream = self.config.server, decision.request.stream
         timeout_s = server.stream_idle_timeout_s if stream else server.default_timeout_s
         if can_relay and self._kept_bytes.take(request.size):
             exchange.kept = request
         self._gate.look(self.config.quality_gate, exchange, request)
+        self.shadow.look(exchange)
         watched = stream and self.config.defaults.first_token_timeout_s is not None
-        if exchange.kept is not None and (watched or exchange.gate is not None):
+        if exchange.kept is not None and (watched or exchange.gate is not None or exchange.shadow is not None):
             exchange.relay_first = True
             return await_relay(decision, timeout_s)
         plan = forward_inference(request.head, request.body, exchange, timeout_s, pin=pin, failover=can_relay)
         return plan if turn is None else replace(plan, follow=True, follow_edits=edits_of(turn))
 
-    def _commit_blind(self, head: RequestHead, request: InferenceRequest, choice: Choice) -> Plan:
+    def _commit_blind(
+        self, head: RequestHead, request: InferenceRequest, choice: Choice, assignment: Assignment | None
+    ) -> Plan:
         """A request whose body nobody saw: it cannot be sent once more."""
         decision = self._decider.record(request, choice)
-        return forward_inference(head, None, self._begin(decision), self.config.server.default_timeout_s)
+        exchange = self._begin(decision)
+        exchange.assignment = given(assignment, choice)
+        return forward_inference(head, None, exchange, self.config.server.default_timeout_s)
 
     def _plan_other(self, head: RequestHead) -> Plan:
         answer = self._now.models.answer(head.path) if head.method == "GET" else None
@@ -250,7 +255,7 @@ class Engine:
         request = InferenceRequest(head.path[:MAX_PATH], Caller())
         if backend is None:
             nobody = NoChoice(OTHER_RULE, (), full=False)
-            return self._refuse(Caller(), self._no_backend(nobody), request, nobody)
+            return self._refuse(Caller(), no_backend(nobody, self._clock), request, nobody)
         decision = self._decider.record(request, Choice(backend, OTHER_RULE, "", ()))
         self._begin(decision)
         return forward_other(head, decision, backend)
@@ -272,21 +277,14 @@ class Engine:
             self._decider.refuse(request, choice, rejection.reason.value)
         return refusal(rejection)
 
-    def _no_backend(self, choice: NoChoice) -> Rejection:
-        if choice.full:
-            return Rejection(Reason.NO_BACKEND, "Every backend that can serve this request is full.", retry_after_s=1)
-        message, after_s = "No backend can serve this request now.", 5
-        if choice.paused_until is not None:
-            after_s = max(1, math.ceil(choice.paused_until - self._clock.monotonic()))
-        return Rejection(Reason.NO_BACKEND, message, retry_after_s=after_s)
-
     # Answers
 
     def relay(self, decision_id: str, seen: ResponseHeaders) -> AsyncGenerator[Relayed]:
         """The answer that takes the place of the one that begins with ``seen``: head, then body. Nothing when that one
         must do. Close it, also in the middle of an answer.
         """
-        return relayed(self.exchanges.get(decision_id), self.config, self._relay_tools, seen)
+        exchange = self.exchanges.get(decision_id)
+        return self.shadow.teed(exchange, relayed(exchange, self.config, self._relay_tools, seen))
 
     async def follow(self, decision_id: str, ask: AskFollow) -> Followed:
         """What becomes of a piece of a session's answer."""
@@ -333,8 +331,9 @@ class Engine:
             self._attempts.end(exchange.attempt, end)
         if exchange.turn is not None:
             self._sessions.ended(exchange.turn, client_left=end.failure == CLIENT_LEFT)
-        outcome = Outcome(record, end.failure, end.ttft_s, end.usage, exchange.attempts)
+        outcome = Outcome(record, end.failure, end.ttft_s, end.usage, exchange.attempts, exchange.assignment)
         self._telemetry.settled(exchange.attempt.decision, outcome)
+        self.experiments.note(exchange.attempt.slot.state.backend, outcome)
 
     def reconcile(self, active_by_cluster: Mapping[str, int]) -> None:
         """Compares with the requests that Envoy has open by cluster, and gives up those whose log entries got lost.

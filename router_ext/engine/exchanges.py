@@ -5,9 +5,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from router_ext.config.sections import AbTest
 from router_ext.engine.attempts import Attempt, AttemptEnd
 from router_ext.engine.gate_ask import GateAsk
 from router_ext.engine.turns import OpenTurn
+from router_ext.model.experiment import Assignment
 from router_ext.model.gate import Quality
 from router_ext.payload.inference import InferenceBody
 from router_ext.payload.prompt import PromptChain
@@ -41,7 +43,8 @@ class OpenExchange:
     is how the router's own last attempt ended, None where Envoy passes the answer on. ``retrying``: it takes a place in
     the retry budget. ``turn`` is the session's, if it is one. ``gate`` is how the quality gate looks at the answer,
     None where it does not; ``quality`` is what it says of it once that is known, ``bad_schema`` that the request's
-    schema cannot be used.
+    schema cannot be used. ``assignment`` is the caller's in an A/B test, None where it takes part in none.
+    ``shadow`` is the test in which its answer is compared with that of another backend, None for none.
     """
 
     attempt: Attempt
@@ -56,6 +59,8 @@ class OpenExchange:
     gate: GateAsk | None = None
     quality: Quality | None = None
     bad_schema: bool = False
+    assignment: Assignment | None = None
+    shadow: AbTest | None = None
 
     @property
     def id(self) -> str:

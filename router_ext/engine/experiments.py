@@ -13,6 +13,7 @@ from router_ext.config.sections import AbTest
 from router_ext.engine.turns import OpenTurn
 from router_ext.engine.variant_stats import VariantStats
 from router_ext.model.backend import Backend
+from router_ext.model.decision import Choice
 from router_ext.model.experiment import Assignment, Variant
 from router_ext.model.money import cost_micro_usd
 from router_ext.model.outcome import Outcome
@@ -48,6 +49,15 @@ def key_of(head: RequestHead, caller: Caller, turn: OpenTurn | None) -> str:
     """
     session_id = "" if turn is None else turn.session_id
     return caller_key(caller.persona_id, session_id, head.headers.get(REQUEST_ID, ""))
+
+
+def given(assignment: Assignment | None, choice: Choice) -> Assignment | None:
+    """The assignment of a request for which ``choice`` was made. One that its service's budget sends elsewhere takes
+    part in no test.
+    """
+    if assignment is None or choice.downgraded:
+        return None
+    return assignment.given_to(choice.backend.name)
 
 
 class Experiments:

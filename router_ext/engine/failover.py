@@ -31,13 +31,13 @@ class Failover:
 
     def move(self, exchange: OpenExchange, failed: AttemptEnd, max_attempts: int) -> bool:
         """Ends the present attempt as ``failed`` and begins the next one. False, with nothing changed, when there is no
-        other candidate, no attempt left, or no place in the retry budget.
+        other candidate, no attempt left, or no place in the retry budget, and for a request that was downgraded.
         """
         kept, before = exchange.kept, exchange.attempt.decision
-        if kept is None or exchange.attempts >= max_attempts:
+        if kept is None or before.downgraded or exchange.attempts >= max_attempts:
             return False
         tried = exchange.tried | {before.backend}
-        choice = self._decider.choose(before.request, kept.chain, tried)
+        choice = self._decider.choose_for(exchange.assignment, before.request, kept.chain, tried)
         if isinstance(choice, NoChoice):
             return False
         if failed.failure not in _GONE and not self._take_place(exchange):
@@ -54,8 +54,8 @@ class Failover:
         self, exchange: OpenExchange, kept: KeptRequest, fallback: str, failure: str | None, reason: str
     ) -> bool:
         """Begins an attempt at the quality gate's fallback in place of the present one, which is over. ``failure`` is
-        how it failed, None for an answer. False, with nothing changed, when the fallback takes no request now or there
-        is no place in the retry budget.
+        how it failed, None for an answer. False, with nothing changed, when the fallback takes no request now, there is
+        no place in the retry budget, or the request was downgraded.
         """
         before = exchange.attempt.decision
         choice = self._fallback_for(exchange, kept, fallback)
@@ -84,6 +84,8 @@ class Failover:
 
     def _fallback_for(self, exchange: OpenExchange, kept: KeptRequest, fallback: str) -> Choice | None:
         before = exchange.attempt.decision
+        if before.downgraded:
+            return None
         tried = exchange.tried | {before.backend}
         return self._decider.choose_only(fallback, before.rule, before.request, kept.chain, tried)
 

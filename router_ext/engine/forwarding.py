@@ -49,7 +49,7 @@ def forward_inference(
         edits=HeaderEdits(tuple(set_headers), tuple(removed)),
         body=changed,
         metadata=_metadata(decision),
-        response_edits=HeaderEdits((*_response_edits(decision, pin).set, *quality_headers(exchange))),
+        response_edits=HeaderEdits((*_response_edits(decision, pin).set, *_told_of(exchange))),
         streaming=decision.request.stream,
         failover=failover,
         wait_s=_wait_s(timeout_s),
@@ -92,7 +92,7 @@ def relay_head(status: int, upstream: Iterable[tuple[str, str]], exchange: OpenE
         told = (*told, *edits_of(exchange.turn).set)
     if exchange.attempts > 1:
         told = (*told, (headers.ATTEMPTS, str(exchange.attempts)))
-    told = (*told, *quality_headers(exchange))
+    told = (*told, *_told_of(exchange))
     given = [(name, value) for name, value in upstream if not name.startswith(headers.RESERVED_PREFIX)]
     names = {name for name, _ in given}
     stale = tuple(name for name in _OF_THE_FIRST_ANSWER if name not in names)
@@ -104,6 +104,21 @@ def quality_headers(exchange: OpenExchange) -> tuple[tuple[str, str], ...]:
     """What a client is told of the quality gate; nothing where it had nothing to say."""
     told = () if exchange.quality is None else ((headers.QUALITY, exchange.quality.value),)
     return (*told, (headers.SCHEMA_STATUS, "invalid")) if exchange.bad_schema else told
+
+
+def experiment_headers(exchange: OpenExchange) -> tuple[tuple[str, str], ...]:
+    """What a client is told of the A/B test that it takes part in; nothing where it takes part in none."""
+    assignment = exchange.assignment
+    if assignment is None:
+        return ()
+    told = ((headers.AB_TEST, assignment.test), (headers.AB_VARIANT, assignment.variant))
+    if assignment.is_served_by(exchange.attempt.decision.backend):
+        return told
+    return (*told, (headers.AB_FALLBACK, "true"))
+
+
+def _told_of(exchange: OpenExchange) -> tuple[tuple[str, str], ...]:
+    return (*quality_headers(exchange), *experiment_headers(exchange))
 
 
 _OF_THE_FIRST_REQUEST: Final = ("accept-encoding", "content-encoding", "content-length", "x-request-id")
@@ -136,7 +151,9 @@ def _edits(head: RequestHead, backend: Backend) -> HeaderEdits:
 
 
 def _response_edits(decision: Decision, pin: bool | None) -> HeaderEdits:
-    told = ((headers.BACKEND, decision.backend), (headers.RULE, decision.rule))
+    told: tuple[tuple[str, str], ...] = ((headers.BACKEND, decision.backend), (headers.RULE, decision.rule))
+    if decision.downgraded:
+        told = (*told, (headers.BUDGET, "downgraded"))
     return HeaderEdits(told if pin is None else (*told, (headers.KV_PIN, "HIT" if pin else "MISS")))
 
 

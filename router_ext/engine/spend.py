@@ -90,6 +90,11 @@ class Spend:
         self._timezone = timezone
         self._day = _NO_DAY
 
+    def day(self, now_wall: float) -> date:
+        """The date of today."""
+        self._today(now_wall)
+        return self._day.date
+
     def add(self, service: str, micro_usd: int, now_wall: float) -> None:
         """A call cost ``micro_usd`` (≥ 0). ``service`` is one that the configuration names, or ``OTHER``."""
         self._today(now_wall).add(service, micro_usd)

@@ -58,7 +58,7 @@ class VariantStats:
             self._ttfts_s.append(outcome.ttft_s)
 
     def report(self) -> dict[str, int | float | None]:
-        """The statistics by name. Times are milliseconds with three decimals, None without an answer to make them of."""
+        """The statistics by name. Times are milliseconds with three decimals, None without an answer."""
         return {
             "requests": self._requests,
             "errors": self._errors,

@@ -56,8 +56,8 @@ class NoChoice(Struct, frozen=True):
 class Decision(Struct, frozen=True):
     """The record of one decision. ``time_s`` is seconds since the epoch; ``backend`` is "" for a refused request.
 
-    A request that fails over has one record an attempt, all with the same ``id``; ``attempt`` counts from 1. One that is
-    ``downgraded`` goes nowhere else.
+    A request that fails over has one record an attempt, all with the same ``id``; ``attempt`` counts from 1. A request
+    that is ``downgraded`` goes nowhere else.
     """
 
     id: str

@@ -32,6 +32,9 @@ RESPONSE_SCHEMA: Final = "x-kronaxis-response-schema"
 BUDGET: Final = "x-kronaxis-budget"
 QUALITY: Final = "x-kronaxis-quality"
 SCHEMA_STATUS: Final = "x-kronaxis-schema"
+AB_TEST: Final = "x-kronaxis-ab-test"
+AB_VARIANT: Final = "x-kronaxis-ab-variant"
+AB_FALLBACK: Final = "x-kronaxis-ab-fallback"
 
 RELAY_CLUSTER: Final = "router-ext-relay"
 """Value of the routing header for a request whose answer the router brings itself. No backend's cluster is called so:
@@ -61,7 +64,12 @@ CATALOG: Final = (
     ),
     Header(SESSION_TOKENS, "response", "Tokens of the context that the backend was sent, as far as they are known."),
     Header(BACKEND, "response", "Name of the backend that answered."),
-    Header(RULE, "response", "Name of the rule that chose it; `default` for the fallback chain, `budget` after a downgrade."),
+    Header(
+        RULE,
+        "response",
+        "Name of the rule that chose it; `default` for the fallback chain, `budget` after a downgrade, `ab_test` for a"
+        " variant of an A/B test.",
+    ),
     Header(KV_PIN, "response", "`HIT` when the backend is expected to hold a prefix of the prompt, else `MISS`."),
     Header(ATTEMPTS, "response", "How many backends the request was sent to, where it was more than one."),
     Header(BUDGET, "response", "`downgraded` when the daily budget is spent and `downgrade_target` answered."),
@@ -72,6 +80,9 @@ CATALOG: Final = (
         " to be had; `skipped`, nobody looked.",
     ),
     Header(SCHEMA_STATUS, "response", "Why the schema of the request was not used, where it was not."),
+    Header(AB_TEST, "response", "Name of the A/B test that the request took part in."),
+    Header(AB_VARIANT, "response", "The caller's variant in it: `a` or `b`."),
+    Header(AB_FALLBACK, "response", "`true` when the answer is not the variant's: its backend was away or failed."),
     Header(CLUSTER, "internal", "Envoy cluster to use. Set by router_ext only; removed when a client sends it."),
     Header(EGRESS_FLAGS, "internal", "Envoy's response flags, for the router only; removed before a client sees it."),
 )

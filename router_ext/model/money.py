@@ -11,6 +11,9 @@ PROXIED: Final = "proxied"
 FALLBACK: Final = "fallback"
 """The kind of a call that the quality gate made in place of one whose answer was bad."""
 
+SHADOW: Final = "shadow"
+"""The kind of a call that copies a request to a backend under test. No budget sees it."""
+
 _EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 """Digits enough for any sum of prices (down to 5e-324, up to 1e6) times counts of up to 50 digits: nothing is rounded
 before the end.

@@ -26,8 +26,8 @@ def spliced(raw: bytes, edits: Iterable[Edit]) -> bytes:
     return b"".join((*pieces, raw[at:]))
 
 
-def set_field(envelope: Envelope, name: str, value: str) -> Edit:
-    """The edit that gives a top-level field a string value: in its place, or first in the object when it is missing."""
+def set_field(envelope: Envelope, name: str, value: object) -> Edit:
+    """The edit that gives a top-level field a JSON value: in its place, or first in the object when it is missing."""
     text = orjson.dumps(value)
     span = envelope.spans.get(name)
     if span is not None:

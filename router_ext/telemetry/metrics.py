@@ -19,13 +19,65 @@ MICRO: Final = 1_000_000
 """Micro-dollars of a US dollar."""
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 _PROCESSING: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
-class Metrics:
+class MoneyMetrics:
+    """What calls cost, and whom a limit stopped."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"{PREFIX}_{name}", text, labels, registry=registry)
+
+        self.cost_usd: Final = counter(
+            "cost_usd", "US dollars that calls cost, by the backend's prices.", "service", "backend", "kind"
+        )
+        self.budget_actions: Final = counter(
+            "budget_actions", "Requests that came when the day's budget was spent, by what it did.", "service", "action"
+        )
+        self.unpriced_calls: Final = counter(
+            "unpriced_calls", "Calls under a budget to a backend whose prices are not known.", "backend"
+        )
+        self.rate_limited: Final = counter("rate_limited", "Requests over the rate limit of their service.", "service")
+
+
+class ShadowMetrics:
+    """What becomes of the copies of requests that a backend under test answers."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"{PREFIX}_{name}", text, labels, registry=registry)
+
+        self.shadows: Final = counter(
+            "shadow",
+            "Requests drawn for a shadow: `compared`; `unreadable`, an answer is no completion; `failed`, variant B "
+            "gave none; `skipped`, it takes none now; `no_primary`, variant A gave none; `dropped`, no place was left.",
+            "test",
+            "result",
+        )
+        self.shadow_similarity: Final = Histogram(
+            f"{PREFIX}_shadow_similarity",
+            "How alike the words of both answers are, from 0 to 1.",
+            ("test",),
+            buckets=_SHARES,
+            registry=registry,
+        )
+        self.shadow_log_lines: Final = counter("shadow_log_lines", "Comparisons written to `shadow_log_path`.")
+        self.shadow_log_dropped: Final = counter(
+            "shadow_log_dropped",
+            "Comparisons that were not written: `queue_full`, `disk`, `too_long` for a file, `closed`.",
+            "reason",
+        )
+
+
+class Metrics(MoneyMetrics, ShadowMetrics):
     """The router's metrics in one registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        MoneyMetrics.__init__(self, registry)
+        ShadowMetrics.__init__(self, registry)
+
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"{PREFIX}_{name}", text, labels, registry=registry)
 
@@ -47,9 +99,6 @@ class Metrics:
             "backend",
         )
         self.tokens: Final = counter("tokens", "Tokens that engines reported.", "backend", "direction")
-        self.cost_usd: Final = counter(
-            "cost_usd", "US dollars that calls cost, by the backend's prices.", "service", "backend", "kind"
-        )
         self.processing: Final = histogram(
             "processing_seconds", "How long Envoy waited for router_ext in one exchange.", _PROCESSING
         )
@@ -110,6 +159,12 @@ class Metrics:
             "answer has `no_text` or `several_choices`; or the line was not written: `queue_full`, `disk`, `too_long` "
             "for a file, `closed`.",
             "reason",
+        )
+        self.ab_requests: Final = counter(
+            "ab_requests", "Requests of an A/B test that its variants were given, once they ended.", "test", "variant"
+        )
+        self.ab_fallbacks: Final = counter(
+            "ab_fallbacks", "Requests of callers of a variant that could not take them.", "test", "variant"
         )
         self.bypassed: Final = counter("bypassed", "Requests that Envoy handled without the router, by route.", "route")
         self.lost: Final = counter("access_log_lost", "Exchanges whose access log entry never came.", "backend")
@@ -224,6 +279,21 @@ class SpendCollector(Collector):
         family = GaugeMetricFamily(f"{PREFIX}_spent_today_usd", text, labels=["service"])
         for label, micro_usd in sums.items():
             family.add_metric([label], micro_usd / MICRO)
+        yield family
+
+
+class BudgetCollector(Collector):
+    """How far the budgets are spent, read when it is scraped. ``ratios`` gives them by service."""
+
+    def __init__(self, ratios: Callable[[], Mapping[str, float]]) -> None:
+        self._ratios = ratios
+
+    def collect(self) -> Iterable[Metric]:
+        """One sample for each service that has a budget."""
+        text = "Part of the day's budget that all routers together spent; 1 is all of it."
+        family = GaugeMetricFamily(f"{PREFIX}_budget_spent_ratio", text, labels=["service"])
+        for service, ratio in self._ratios().items():
+            family.add_metric([service], ratio)
         yield family
 
 

@@ -15,6 +15,7 @@ from router_ext.model.gate import Quality, SchemaVerdict
 from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
+from router_ext.model.shadow import ShadowResult
 from router_ext.model.snapshot import Health
 from router_ext.telemetry.metrics import MICRO, Metrics
 
@@ -88,6 +89,18 @@ class Recorder:
         completion.inc(max(0, usage.completion_tokens))
         self._costs(self._service(caller), backend, kind).inc(micro_usd / MICRO)
 
+    def budget_action(self, caller: Caller, action: str) -> None:
+        """Counts it."""
+        self._metrics.budget_actions.labels(self._service(caller), action).inc()
+
+    def unpriced_call(self, backend: str) -> None:
+        """Counts it."""
+        self._metrics.unpriced_calls.labels(backend).inc()
+
+    def rate_limited(self, caller: Caller) -> None:
+        """Counts it."""
+        self._metrics.rate_limited.labels(self._service(caller)).inc()
+
     def gate_judged(self, seconds: float) -> None:
         """One observation an answer."""
         self._metrics.quality_gate_time.observe(seconds)
@@ -101,6 +114,18 @@ class Recorder:
     def gate_concluded(self, quality: Quality, reason: str) -> None:
         """Counts the request."""
         self._metrics.quality_gate.labels(quality.value, reason).inc()
+
+    def ab_request(self, test: str, variant: str, *, fell_back: bool) -> None:
+        """Counts it as the variant's, or as one that fell back."""
+        (self._metrics.ab_fallbacks if fell_back else self._metrics.ab_requests).labels(test, variant).inc()
+
+    def shadow_ended(self, test: str, result: ShadowResult) -> None:
+        """Counts it."""
+        self._metrics.shadows.labels(test, result.value).inc()
+
+    def shadow_similarity(self, test: str, similarity: float) -> None:
+        """One observation a comparison."""
+        self._metrics.shadow_similarity.labels(test).observe(similarity)
 
     def failed_over(self, decision: Decision, to: str, reason: str) -> None:
         """Counts the move, with one line."""
@@ -250,4 +275,17 @@ def _line(decision: Decision, outcome: Outcome) -> dict[str, object]:
         "ttft_ms": None if ttft_s is None else round(ttft_s * 1000, 1),
         "prompt_tokens": usage.prompt_tokens if usage else None,
         "completion_tokens": usage.completion_tokens if usage else None,
+        **_experiment(decision, outcome),
+    }
+
+
+def _experiment(decision: Decision, outcome: Outcome) -> dict[str, object]:
+    """Fields of a request that took part in an A/B test."""
+    assignment = outcome.assignment
+    if assignment is None:
+        return {}
+    return {
+        "ab_test": assignment.test,
+        "ab_variant": assignment.variant,
+        "ab_fallback": not assignment.is_served_by(decision.backend),
     }

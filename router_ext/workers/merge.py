@@ -2,10 +2,13 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
+
+from router_ext.workers.merge_shadow import merged_shadow
 
 Json = dict[str, Any]
 
@@ -43,6 +46,44 @@ def merged_decisions(answers: Iterable[Sequence[Json]], limit: int) -> list[Json
     return [decision for decision, _ in zip(merged, range(limit), strict=False)]
 
 
+_TEST_SUMS: Final = ("requests", "errors", "fallbacks", "answers", "usages", "output_tokens", "cost_micro_usd")
+_TEST_PERCENTILES: Final = ("latency_p95_ms", "ttft_p95_ms")
+
+
+def merged_ab_tests(answers: Iterable[Sequence[Json]]) -> list[Json]:
+    """Every A/B test once, in the order in which the workers tell of them; counts are added, means weighted by answers.
+
+    A percentile cannot be made out of those of the workers: the highest of them is shown, over which at most 5 % of the
+    last answers of any worker lie. During a reload tests of one name with other variants stand beside each other.
+    """
+    merged: dict[tuple[str, ...], Json] = {}
+    for test in chain.from_iterable(answers):
+        identity = test["name"], test["mode"], *(test["variants"][name]["backend"] for name in ("a", "b"))
+        merged[identity] = _one_test(merged[identity], test) if identity in merged else test
+    return list(merged.values())
+
+
+def _one_test(one: Json, other: Json) -> Json:
+    if one.get("shadow") and other.get("shadow"):
+        return {**one, "shadow": merged_shadow(one["shadow"], other["shadow"])}
+    if "since" not in one:
+        return one
+    variants = {name: _one_variant(figures, other["variants"][name]) for name, figures in one["variants"].items()}
+    return {**one, "since": min(one["since"], other["since"]), "variants": variants}
+
+
+def _one_variant(one: Json, other: Json) -> Json:
+    sums = {name: one[name] + other[name] for name in _TEST_SUMS}
+    percentiles = {name: max(_known(one[name], other[name]), default=None) for name in _TEST_PERCENTILES}
+    total_ms = sum((item["latency_mean_ms"] or 0.0) * item["answers"] for item in (one, other))
+    mean_ms = round(total_ms / sums["answers"], 3) if sums["answers"] else None
+    return {**one, **sums, **percentiles, "latency_mean_ms": mean_ms}
+
+
+def _known(*values: float | None) -> list[float]:
+    return [value for value in values if value is not None]
+
+
 _Fold = Callable[[float, float], float]
 
 _FOLDS: Final[Mapping[str, _Fold]] = {
@@ -73,3 +114,16 @@ def _family(family: Metric, series: Mapping[tuple[tuple[str, str], ...], float])
     for labels, value in series.items():
         merged.add_metric([text for _, text in labels], value)
     return merged
+
+
+def merged_budgets(answers: Iterable[Sequence[Json]]) -> list[Json]:
+    """Every service by name. Each worker knows what all of them spent, up to a second ago, and what it reserved
+    itself.
+    """
+    merged: dict[str, Json] = {}
+    for shown in (item for answer in answers for item in answer):
+        before = merged.get(shown["service"], shown | {"reserved_usd": 0.0})
+        spent = max(before["spent_today_usd"], shown["spent_today_usd"])
+        reserved = before["reserved_usd"] + shown["reserved_usd"]
+        merged[shown["service"]] = shown | {"spent_today_usd": spent, "reserved_usd": reserved}
+    return [merged[service] for service in sorted(merged)]

@@ -16,7 +16,7 @@ from router_ext.admin.status import Json
 from router_ext.telemetry.metrics import BackendCollector
 from router_ext.version import __version__
 from router_ext.workers.client import WorkerAnswer, WorkerAwayError, ask_all, ask_any
-from router_ext.workers.merge import merged_decisions, merged_gauges, merged_health
+from router_ext.workers.merge import merged_ab_tests, merged_budgets, merged_decisions, merged_gauges, merged_health
 from router_ext.workers.place import WorkerFolder
 from router_ext.workers.processes import WorkerProcess
 
@@ -93,6 +93,30 @@ class WorkersStatus:
             except WorkerAwayError:
                 return _no_worker()
             return _forwarded(answer)
+
+        return router
+
+    def budget_routes(self) -> APIRouter:
+        """``/api/budgets`` of all workers: see ``merged_budgets``."""
+        router = APIRouter(prefix="/api")
+
+        @router.get("/budgets")
+        async def budgets() -> JSONResponse:
+            """Every service that has a limit: what it has spent today, and what its open calls may cost."""
+            answers = await self._ask("/api/budgets")
+            return JSONResponse({"budgets": merged_budgets(answer.json()["budgets"] for answer in answers.values())})
+
+        return router
+
+    def ab_test_routes(self) -> APIRouter:
+        """``/api/ab-tests`` of all workers: see ``merged_ab_tests``."""
+        router = APIRouter(prefix="/api")
+
+        @router.get("/ab-tests")
+        async def ab_tests() -> JSONResponse:
+            """Every A/B test with both variants' statistics."""
+            answers = await self._ask("/api/ab-tests")
+            return JSONResponse({"ab_tests": merged_ab_tests(answer.json()["ab_tests"] for answer in answers.values())})
 
         return router
 

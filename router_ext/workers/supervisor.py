@@ -16,11 +16,14 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from router_ext.admin.access import Access, token_from
 from router_ext.admin.api import admin_app
+from router_ext.admin.costs import cost_routes
 from router_ext.admin.server import AdminServer, tcp_socket
+from router_ext.clock import SystemClock
 from router_ext.config.sections import Server
 from router_ext.config.url import is_loopback
 from router_ext.engine.tally import Tally
 from router_ext.telemetry.log import get_logger
+from router_ext.workers.costs import WorkersCosts
 from router_ext.workers.place import make_folder
 from router_ext.workers.processes import ProcessFigures, WorkerProcess
 from router_ext.workers.status import WorkersStatus
@@ -95,7 +98,9 @@ class Supervisor:
             self._folder, self.workers, self._stop.is_set, lambda: time.monotonic() - started_at, self._registry
         )
         access = Access(token_from(self._environ), exposed=not is_loopback(self._server.admin_host))
-        return admin_app(status, access, status.session_routes())
+        costs = WorkersCosts(self._folder, self.workers, SystemClock(), self._server.timezone)
+        routes = status.session_routes(), cost_routes(costs), status.budget_routes(), status.ab_test_routes()
+        return admin_app(status, access, *routes)
 
     def _listen_for_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -10,9 +10,10 @@ import orjson
 
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.engine import Engine, wants_body
+from router_ext.engine.surroundings import Surroundings
 from router_ext.engine.tally import Tally
 from router_ext.model.snapshot import Health
-from router_ext.ports import SessionStore
+from router_ext.ports import NO_SHADOW_LOG, SessionStore, ShadowSink
 from router_ext.stream.effects import Answer, Ask, AskFollow, AskRelay, Effect, Forward, Plan, ReportFirstToken
 from router_ext.stream.events import Event, RequestHead
 from router_ext.stream.exchange import Exchange
@@ -47,19 +48,13 @@ class EngineRig:
     tally: Tally | None = None
     judge: FakeJudge = field(default_factory=FakeJudge)
     pairs: KeptPairs = field(default_factory=KeptPairs)
+    shadow_log: ShadowSink = NO_SHADOW_LOG
     engine: Engine = field(init=False)
 
     def __post_init__(self) -> None:
         outside = self.telemetry, self.clock, self.dispatcher, self.store or self.sessions
-        self.engine = Engine(
-            self.config,
-            *outside,
-            id_prefix="t",
-            draw=self.draw,
-            tally=self.tally,
-            judge=self.judge,
-            pairs=self.pairs,
-        )
+        around = Surroundings(tally=self.tally, judge=self.judge, pairs=self.pairs, shadow_log=self.shadow_log)
+        self.engine = Engine(self.config, *outside, id_prefix="t", draw=self.draw, around=around)
         self.heal()
 
     def heal(self) -> None:

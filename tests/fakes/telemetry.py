@@ -7,6 +7,7 @@ from router_ext.model.gate import Quality, SchemaVerdict
 from router_ext.model.outcome import AccessRecord, Outcome, Usage
 from router_ext.model.rejection import Rejection
 from router_ext.model.request import Caller
+from router_ext.model.shadow import ShadowResult
 from router_ext.model.snapshot import Health
 
 
@@ -68,6 +69,12 @@ class RecordingTelemetry:
     verdicts: list[SchemaVerdict] = field(default_factory=list)
     gated: list[tuple[str, str]] = field(default_factory=list)
     charges: list[tuple[str, str, str, int]] = field(default_factory=list)
+    budget_actions: list[tuple[str, str]] = field(default_factory=list)
+    unpriced_calls: list[str] = field(default_factory=list)
+    rate_limits: list[str] = field(default_factory=list)
+    ab_requests: list[tuple[str, str, bool]] = field(default_factory=list)
+    shadows: list[tuple[str, str]] = field(default_factory=list)
+    similarities: list[tuple[str, float]] = field(default_factory=list)
 
     def forget(self) -> None:
         """Empties every list, and starts the counts anew."""
@@ -91,6 +98,18 @@ class RecordingTelemetry:
         """Keeps the cost by service, backend and kind."""
         self.charges.append((caller.service, backend, kind, micro_usd))
 
+    def budget_action(self, caller: Caller, action: str) -> None:
+        """Keeps service and action."""
+        self.budget_actions.append((caller.service, action))
+
+    def unpriced_call(self, backend: str) -> None:
+        """Keeps the backend."""
+        self.unpriced_calls.append(backend)
+
+    def rate_limited(self, caller: Caller) -> None:
+        """Keeps the service."""
+        self.rate_limits.append(caller.service)
+
     def gate_judged(self, seconds: float) -> None:
         """Keeps the time."""
         self.gate_times.append(seconds)
@@ -102,6 +121,18 @@ class RecordingTelemetry:
     def gate_concluded(self, quality: Quality, reason: str) -> None:
         """Keeps the result."""
         self.gated.append((quality.value, reason))
+
+    def ab_request(self, test: str, variant: str, *, fell_back: bool) -> None:
+        """Keeps the request."""
+        self.ab_requests.append((test, variant, fell_back))
+
+    def shadow_ended(self, test: str, result: ShadowResult) -> None:
+        """Keeps the result."""
+        self.shadows.append((test, result.value))
+
+    def shadow_similarity(self, test: str, similarity: float) -> None:
+        """Keeps the figure."""
+        self.similarities.append((test, similarity))
 
     def failed_over(self, decision: Decision, to: str, reason: str) -> None:
         """Keeps the move."""

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from router_ext.engine.attempts import AttemptEnd, Attempts
+from router_ext.engine.budgets import Budgets
 from router_ext.engine.caches import Caches
 from router_ext.engine.charging import Charges
 from router_ext.engine.exchanges import OpenExchange, OpenExchanges
@@ -39,6 +40,7 @@ class InFlight(RuleBasedStateMachine):
             telemetry,
             clock,
             charges=Charges(spend, telemetry, clock),
+            budgets=Budgets(spend, telemetry, clock),
             released=lambda: None,
         )
         self.open: dict[str, Slot] = {}

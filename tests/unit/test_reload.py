@@ -75,6 +75,7 @@ def test_settings_that_need_a_restart_are_named() -> None:
     shared = RouterConfig(server=Server(shared_state=SharedStateKind.REDIS))
     assert restart_only(old, shared) == ("shared_state",)
     assert restart_only(old, RouterConfig(server=Server(workers=2))) == ("workers",)
+    assert restart_only(old, RouterConfig(server=Server(data_dir=Path("/var/lib/router")))) == ("data_dir",)
 
 
 def test_the_store_of_sessions_needs_a_restart() -> None:

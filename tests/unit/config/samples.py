@@ -23,6 +23,7 @@ server:
   envoy_admin_port: 8153
   processor_address: "unix:run/p.sock"
   envoy_dir: envoy-files
+  data_dir: /var/lib/router
   health_check_interval: 20s
   default_timeout: 2m
   stream_idle_timeout: 1h30m
@@ -44,6 +45,8 @@ backends:
     type: openai
     model_name: gpt
     api_key: "env:OPENAI_KEY"
+    cost_input_1m: 2.5
+    cost_output_1m: 10
     health_endpoint: /ready
     circuit_breaker: {error_threshold: 3, window_seconds: 20}
 rules:
@@ -52,12 +55,15 @@ rules:
      max_ttft_ms: 300}
 defaults: {fallback_chain: [b, a]}
 budgets: {my-service: {daily_limit_usd: 50, action: downgrade, downgrade_target: a}, default: {daily_limit_usd: 0.5}}
+rate_limits: {my-service: {requests_per_second: 2.5, burst_size: 10}, default: {requests_per_second: 1, burst_size: 1}}
 quality_gate: {enabled: true, mode: parallel, fallback_backend: b, sample_rate: 0.5, streaming: observe,
   on_exhausted: error, schema_timeout: 250ms,
   checks: {min_length: 1, min_tokens: 2, valid_json: true, no_refusal: true},
   dpo_export: {enabled: true, output_path: pairs.jsonl, max_file_size_mb: 5, max_files: 3,
     redact: true}}
-ab_tests: [{name: t, match: {service: shop}, variant_a: a, variant_b: b, split_pct: 10, active: false, mode: shadow}]
+ab_tests: [{name: t, match: {service: shop}, variant_a: a, variant_b: b, split_pct: 10, active: false, mode: shadow,
+  max_inflight: 4, similarity_threshold: 0.5}]
+shadow_log_path: shadows.jsonl
 """
 
 FULL_ENVIRON = {
@@ -76,6 +82,7 @@ server:
   envoy_admin_port: 8053
   processor_address: "unix:run/processor.sock"
   envoy_dir: envoy
+  data_dir: data
   health_check_interval: 30s
   default_timeout: 120s
   stream_idle_timeout: 300s
@@ -94,6 +101,7 @@ backends:
 rules: []
 defaults: {fallback_chain: [a]}
 budgets: {}
+rate_limits: {}
 quality_gate: {enabled: false, mode: sequential, fallback_backend: "", sample_rate: 1.0, on_exhausted: return,
   schema_timeout: 1s,
   checks: {min_length: 0, min_tokens: 0, valid_json: false, no_refusal: false},

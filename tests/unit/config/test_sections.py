@@ -13,6 +13,7 @@ from router_ext.config.sections import (
     KvPinning,
     OnExhausted,
     QualityGate,
+    RateLimit,
     RouterConfig,
     Server,
     Sessions,
@@ -48,6 +49,7 @@ def test_every_setting_of_a_full_file_is_read() -> None:
             envoy_admin_port=8153,
             processor_address=UnixAddress(Path("/etc/router/run/p.sock")),
             envoy_dir=Path("/etc/router/envoy-files"),
+            data_dir=Path("/var/lib/router"),
             health_check_interval_s=20.0,
             default_timeout_s=120.0,
             stream_idle_timeout_s=5400.0,
@@ -89,6 +91,8 @@ def test_every_setting_of_a_full_file_is_read() -> None:
                 endpoint=Endpoint("https", "api.openai.com", 443, "/v1"),
                 type=BackendType.OPENAI,
                 model_name="gpt",
+                cost_input_1m=2.5,
+                cost_output_1m=10.0,
                 api_key=Secret("sk-1", "env:OPENAI_KEY"),
                 health_endpoint="/ready",
                 circuit_breaker=CircuitBreaker(error_threshold=3, window_s=20.0),
@@ -107,6 +111,7 @@ def test_every_setting_of_a_full_file_is_read() -> None:
         ),
         defaults=Defaults(("b", "a")),
         budgets=(Budget("my-service", 50.0, "downgrade", "a"), Budget("default", 0.5)),
+        rate_limits=(RateLimit("my-service", 2.5, 10), RateLimit("default", 1.0, 1)),
         quality_gate=QualityGate(
             enabled=True,
             mode="parallel",
@@ -124,7 +129,20 @@ def test_every_setting_of_a_full_file_is_read() -> None:
                 redact=True,
             ),
         ),
-        ab_tests=(AbTest("t", Match(service="shop"), "a", "b", 10.0, active=False, mode="shadow"),),
+        ab_tests=(
+            AbTest(
+                "t",
+                Match(service="shop"),
+                "a",
+                "b",
+                10.0,
+                active=False,
+                mode="shadow",
+                max_inflight=4,
+                similarity_threshold=0.5,
+            ),
+        ),
+        shadow_log_path=Path("/etc/router/shadows.jsonl"),
     )
 
 
@@ -132,7 +150,11 @@ def test_everything_but_one_backend_may_be_left_out() -> None:
     """Defaults are those of the sections; folders and files are below the configuration file's folder."""
     read = config(MINIMAL)
     assert read == RouterConfig(
-        server=Server(processor_address=UnixAddress(FOLDER / "run/processor.sock"), envoy_dir=FOLDER / "envoy"),
+        server=Server(
+            processor_address=UnixAddress(FOLDER / "run/processor.sock"),
+            envoy_dir=FOLDER / "envoy",
+            data_dir=FOLDER / "data",
+        ),
         backends=(Backend("a", Endpoint("http", "127.0.0.1", 8000), BackendType.VLLM, "m"),),
         defaults=Defaults(("a",)),
         quality_gate=QualityGate(dpo_export=DpoExport(output_path=FOLDER / "dpo_training_data.jsonl")),
@@ -190,6 +212,7 @@ SERVER_BOUNDS = [
     ("queue_aware_routing", ["true", "false"], ["yes", "1", "'true'"]),
     ("admin_host", ["localhost", "'::1'", "0.0.0.0"], ["''", "'[::1]'", "999.1.1.1", "'a b'", "1"]),
     ("envoy_dir", ["x", "/x"], ["''", "1", '"a\\nb"']),
+    ("data_dir", ["x", "/x"], ["''", "1", '"a\\nb"']),
     ("kv_pinning", ["{max_queue_ratio: 0.1}"], ["{max_queue_ratio: 0}", "{max_queue_ratio: .inf}", "{ttl: 0}"]),
     (
         "timezone",
@@ -280,6 +303,11 @@ def test_other_backend_names_are_refused(name: str) -> None:
         ("budgets: {s: {daily_limit_usd: 1, downgrade_target: a}}", "budgets.s.downgrade_target"),
         ("budgets: {'ä': {daily_limit_usd: 1}}", "budgets.…"),
         ("budgets: [s]", "budgets"),
+        ("rate_limits: {s: {requests_per_second: 0, burst_size: 1}}", "rate_limits.s.requests_per_second"),
+        ("rate_limits: {s: {requests_per_second: 1, burst_size: 0}}", "rate_limits.s.burst_size"),
+        ("rate_limits: {s: {requests_per_second: 1, burst_size: 1.5}}", "rate_limits.s.burst_size"),
+        ("rate_limits: {s: {burst_size: 1}}", "rate_limits.s.requests_per_second"),
+        ("rate_limits: {s: {requests_per_second: 1}}", "rate_limits.s.burst_size"),
         ("quality_gate: {enabled: true}", "quality_gate.fallback_backend"),
         ("quality_gate: {mode: serial}", "quality_gate.mode"),
         ("quality_gate: {sample_rate: -0.1}", "quality_gate.sample_rate"),

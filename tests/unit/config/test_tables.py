@@ -7,7 +7,7 @@ import pytest
 from router_ext.config.root import ROOT
 from router_ext.config.section import Field, Items, Keyed, Section, defaults
 
-KEYS_OF_TABLES = {"Budget": {"service"}}
+KEYS_OF_TABLES = {"Budget": {"service"}, "RateLimit": {"service"}}
 
 
 def sections(section: Section[object]) -> list[Section[object]]:

@@ -109,6 +109,19 @@ def test_a_backend_that_is_used_nowhere_is_a_warning() -> None:
     assert "backends[2]" not in warnings(text)
 
 
+@pytest.mark.parametrize(
+    ("prices", "doubtful"),
+    [("", True), (", cost_input_1m: 1", True), (", cost_output_1m: 1", True)]
+    + [(f", cost_input_1m: {free}, cost_output_1m: {free}", False) for free in (0, 1)],
+)
+def test_a_backend_without_prices_under_a_budget_is_a_warning(prices: str, doubtful: bool) -> None:
+    """Its calls would count as free. Both prices are needed, and 0 is one; without budgets nobody asks for them."""
+    text = MINIMAL.replace("model_name: m", "model_name: m" + prices)
+    message = "backend 'a' has no cost_input_1m or no cost_output_1m: budgets count that as free; write 0 if it is"
+    assert warnings(text + "budgets: {s: {daily_limit_usd: 1}}") == ({"backends[0]": message} if doubtful else {})
+    assert warnings(text) == {}
+
+
 def test_warnings_know_their_line() -> None:
     """They are sorted by it."""
     text = FULL.replace("admin_host: 127.0.0.1", "admin_host: 0.0.0.0").replace("env:OPENAI_KEY", "sk-1")
@@ -116,5 +129,5 @@ def test_warnings_know_their_line() -> None:
     assert [warning.line for warning in found] == sorted(warning.line for warning in found)
     assert [(warning.path, warning.line) for warning in found[:2]] == [
         ("server.admin_host", 4),
-        ("backends[1].api_key", 29),
+        ("backends[1].api_key", 30),
     ]

@@ -7,12 +7,14 @@ import pytest
 
 from router_ext.config.sections import KvPinning, Server
 from router_ext.engine.attempts import Attempts
+from router_ext.engine.budgets import Budgets
 from router_ext.engine.caches import Caches
 from router_ext.engine.charging import Charges
 from router_ext.engine.engine import Engine
 from router_ext.engine.pool import Pool
 from router_ext.engine.replication import Replication
 from router_ext.engine.spend import Spend
+from router_ext.engine.surroundings import Surroundings
 from router_ext.model.backend import Backend, BackendType, CircuitBreaker, Endpoint
 from router_ext.model.decision import Decision
 from router_ext.model.shared import CircuitChanged, PrefixServed, SharedEvent
@@ -48,7 +50,8 @@ class Replica(EngineRig):
 
     def __post_init__(self) -> None:
         outside = self.telemetry, self.clock, self.dispatcher, self.sessions
-        self.engine = Engine(self.config, *outside, id_prefix="t", draw=self.draw, shared=self.line)
+        around = Surroundings(shared=self.line)
+        self.engine = Engine(self.config, *outside, id_prefix="t", draw=self.draw, around=around)
         self.heal()
 
     def hears(self, other: "Replica") -> None:
@@ -193,8 +196,9 @@ def test_an_answer_of_a_session_is_told_once_more() -> None:
     caches.configure(KvPinning(enabled=True), [one])
     spend = Spend("me", ZoneInfo("UTC"))
     replication = Replication(pool, caches, telemetry, clock, line, spend=spend)
+    money = Charges(spend, telemetry, clock), Budgets(spend, telemetry, clock)
     attempts = Attempts(
-        pool, caches, replication, telemetry, clock, charges=Charges(spend, telemetry, clock), released=lambda: None
+        pool, caches, replication, telemetry, clock, charges=money[0], budgets=money[1], released=lambda: None
     )
     envelope = read_envelope(chat(DOCUMENT))
     assert isinstance(envelope, Envelope)

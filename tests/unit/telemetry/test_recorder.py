@@ -4,6 +4,7 @@ import pytest
 
 from router_ext.health.failures import failure_of
 from router_ext.model.decision import Decision
+from router_ext.model.experiment import Assignment
 from router_ext.model.gate import Quality, SchemaVerdict
 from router_ext.model.money import FALLBACK, PROXIED
 from router_ext.model.outcome import AccessRecord, Outcome, Usage
@@ -108,6 +109,34 @@ def test_an_exchange_is_one_line_of_known_fields() -> None:
             "completion_tokens": 1,
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "told"),
+    [
+        (None, {}),
+        (Assignment("cheaper", "b", "a", "x"), {"ab_test": "cheaper", "ab_variant": "b", "ab_fallback": False}),
+        (Assignment("cheaper", "a", "x", "a", True), {"ab_test": "cheaper", "ab_variant": "a", "ab_fallback": True}),
+        (Assignment("cheaper", "a", "x", "a"), {"ab_test": "cheaper", "ab_variant": "a", "ab_fallback": True}),
+    ],
+)
+def test_the_line_of_an_exchange_names_its_test_and_variant(
+    assignment: Assignment | None, told: dict[str, object]
+) -> None:
+    """Where there is one, with whether another backend than the variant's answered."""
+    rig, entry = RecorderRig(), record("t-1")
+    rig.recorder.settled(_decision(), Outcome(entry, None, None, None, 1, assignment))
+    (line,) = rig.lines()
+    assert {name: value for name, value in line.items() if name.startswith("ab_")} == told
+
+
+def test_requests_of_tests_are_counted_by_variant() -> None:
+    """Those that a variant could not take apart from its own."""
+    rig = RecorderRig()
+    for variant, fell_back in (("a", False), ("a", False), ("b", False), ("b", True)):
+        rig.recorder.ab_request("cheaper", variant, fell_back=fell_back)
+    assert rig.series("ab_requests_total") == {("cheaper", "a"): 2.0, ("cheaper", "b"): 1.0}
+    assert rig.series("ab_fallbacks_total") == {("cheaper", "b"): 1.0}
 
 
 def test_a_refusal_is_logged_without_its_message() -> None:

@@ -1,0 +1,92 @@
+"""Costs in the admin API: what was spent in a period, and where today is going."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from router_ext.admin.refusal import refusal
+from router_ext.admin.status import Json
+from router_ext.config.sections import DEFAULT_SERVICE, Budget
+from router_ext.costs.breakdown import breakdown
+from router_ext.costs.days import Period, day_at
+from router_ext.costs.forecast import as_json, forecast
+from router_ext.ports import Clock, Ledger, LedgerError
+
+
+class CostSource(Protocol):
+    """Where the answers come from: this process, or the workers that it watches."""
+
+    async def costs(self, period: Period) -> Json:
+        """The body of ``GET /api/costs``: see ``costs.breakdown``. Raises LedgerError."""
+        ...
+
+    async def forecasts(self) -> Json:
+        """The body of ``GET /api/costs/forecast``: ``forecasts``, each as ``costs.forecast.as_json`` has it, by the
+        names of the services.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """This process. Each source is read when it is asked for.
+
+    ``spent_today`` and ``last_hour`` are micro-dollars by service, of all routers and of the last 3,600 s; ``zone`` is
+    where the day begins.
+    """
+
+    ledger: Ledger
+    spent_today: Callable[[], Mapping[str, int]]
+    budgets: Callable[[], Sequence[Budget]]
+    last_hour: Callable[[], Mapping[str, int]]
+    clock: Clock
+    zone: Callable[[], ZoneInfo]
+
+    async def costs(self, period: Period) -> Json:
+        """See ``CostSource``. What this process booked, and those before it in the same file."""
+        dates = period.dates(day_at(self.clock.wall(), self.zone()).date)
+        return breakdown(period, dates, self.ledger.rows(dates))
+
+    async def forecasts(self) -> Json:
+        """See ``CostSource``. Of each service that has a budget of its own or spent something today."""
+        spent, last_hour, limits = (
+            self.spent_today(),
+            self.last_hour(),
+            {budget.service: budget.limit_micro_usd for budget in self.budgets()},
+        )
+        named = limits.keys() - {DEFAULT_SERVICE} | {service for service, micro_usd in spent.items() if micro_usd}
+        now, zone = self.clock.wall(), self.zone()
+        forecasts = []
+        for service in sorted(named):
+            limit = limits.get(service, limits.get(DEFAULT_SERVICE))
+            told = forecast(spent.get(service, 0), limit, last_hour.get(service, 0), now, zone)
+            forecasts.append(as_json(service, limit, told))
+        return {"forecasts": forecasts}
+
+
+def cost_routes(source: CostSource) -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/api/costs")
+
+    @router.get("")
+    async def costs(period: Period = Period.TODAY) -> JSONResponse:
+        """What calls cost, by day, service, backend, model and kind of call, with sums."""
+        try:
+            return JSONResponse(await source.costs(period))
+        except LedgerError:
+            return _unreadable()
+
+    @router.get("/forecast")
+    async def forecasts() -> JSONResponse:
+        """What each service will have spent at the end of today, and when its budget runs out."""
+        return JSONResponse(await source.forecasts())
+
+    return router
+
+
+def _unreadable() -> JSONResponse:
+    return refusal(503, "ledger_unavailable", "The ledger cannot be read.")

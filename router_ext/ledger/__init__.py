@@ -1,0 +1,1 @@
+"""The ledger: what calls cost, kept over restarts in a file."""

@@ -1,0 +1,62 @@
+"""A ledger that is flushed without anybody asking for it."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import date
+from typing import Final
+
+from router_ext.costs.days import Dates
+from router_ext.model.ledger import Key, Row
+from router_ext.model.outcome import Usage
+from router_ext.ports import Ledger
+
+RETRY_S: Final = 5.0
+"""How long a file that could not be written is left alone."""
+
+
+class FlushedSoon:
+    """Implements ``ports.Ledger``: what is booked is flushed once the event loop is through with what it is at, however
+    much was booked until then. While that fails it is tried each ``RETRY_S`` seconds.
+
+    ``told`` hears of a new error, and of "" when everything is on file again. ``book`` needs a running event loop.
+    """
+
+    def __init__(self, ledger: Ledger, told: Callable[[str], None]) -> None:
+        self._ledger = ledger
+        self._told = told
+        self._error = ""
+        self._due: asyncio.Handle | None = None
+
+    def book(self, key: Key, usage: Usage, micro_usd: int, *, estimated: bool) -> None:
+        """See ``ports.Ledger``."""
+        self._ledger.book(key, usage, micro_usd, estimated=estimated)
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_soon(self._try_again)
+
+    def flush(self) -> str:
+        """See ``ports.Ledger``."""
+        error = self._ledger.flush()
+        if error != self._error:
+            self._error = error
+            self._told(error)
+        return error
+
+    def rows(self, dates: Dates) -> list[Row]:
+        """See ``ports.Ledger``."""
+        return self._ledger.rows(dates)
+
+    def spent(self, day: date) -> dict[str, int]:
+        """See ``ports.Ledger``."""
+        return self._ledger.spent(day)
+
+    def stop(self) -> None:
+        """Flushes once more and never again by itself."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        self.flush()
+
+    def _try_again(self) -> None:
+        self._due = None
+        if self.flush():
+            self._due = asyncio.get_running_loop().call_later(RETRY_S, self._try_again)
