@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 VLLM_PIP := $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports format bench-overhead bench-routing bench-prefix bench-sessions bench-gate bench-real bench-real-vllm chaos clean
+.PHONY: help setup demo test check lint types imports format bench-overhead bench-routing bench-prefix bench-sessions bench-gate bench-shadow bench-real bench-real-vllm chaos clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -88,6 +88,9 @@ bench-sessions: $(VENV)/.dev ## Measure what session turns upload and wait for, 
 
 bench-gate: $(VENV)/.dev ## Measure what the quality gate costs, and how long hostile schemas delay others
 	$(BIN)/python -m benchmarks.gate
+
+bench-shadow: $(VENV)/.dev ## Measure what callers notice of shadows, also of those that hang
+	$(BIN)/python -m benchmarks.shadow
 
 bench-real: $(VENV)/.dev $(VENV)/.engines ## Pinning on two real llama.cpp engines (minutes)
 	$(BIN)/python -m benchmarks.real

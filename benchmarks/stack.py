@@ -87,6 +87,12 @@ class Stack:
         async with self._client.post(self._base(backend) + "/sim/faults", data=msgspec.json.encode(faults)) as answer:
             answer.raise_for_status()
 
+    async def metrics(self) -> str:
+        """The metrics page of router_ext."""
+        async with self._client.get(self._base("admin") + "/metrics") as answer:
+            answer.raise_for_status()
+            return await answer.text()
+
     def stop(self) -> None:
         """Stops what runs, Envoy first so that no request meets a missing part."""
         for name in ("envoy", "router_ext", *self._setup.backends):

@@ -1,0 +1,1 @@
+"""What shadow traffic costs the callers whose requests are copied."""

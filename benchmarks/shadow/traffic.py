@@ -1,0 +1,55 @@
+"""The traffic: requests at fixed times, whatever the answers do."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from benchmarks.sessions.texts import Writer
+from benchmarks.sessions.wire import Answer, Wire
+from benchmarks.shadow.stack import Arm
+from router_ext.model.headers import SERVICE
+
+CONNECTIONS: Final = 24
+PERIOD_S: Final = 0.2
+"""From one request of a connection to its next: twice as long as an answer takes."""
+
+REQUESTS: Final = 216
+"""Of a stretch, which takes 1.8 s: 120 requests a second."""
+
+_TOKENS: Final = 40
+
+
+def bodies(seed: int, count: int = REQUESTS) -> list[bytes]:
+    """Chat requests of about 1 KB, no two alike, plain and streamed in turn. All answers are of the same length."""
+    writer = Writer(seed)
+    return [_body(f"{seed}.{number}: {writer.text(900)}", stream=number % 2 == 1) for number in range(count)]
+
+
+def _body(content: str, *, stream: bool) -> bytes:
+    messages = [{"role": "user", "content": content}]
+    fields = {"model": "sim", "messages": messages, "max_tokens": _TOKENS, "ignore_eos": True, "stream": stream}
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+async def stretch(port: int, asked: Sequence[bytes], arm: Arm) -> list[Answer]:
+    """The answers to ``asked``, in that order."""
+    begin = asyncio.get_running_loop().time()
+    dues = [begin + PERIOD_S * at / CONNECTIONS for at in range(CONNECTIONS)]
+    each = await asyncio.gather(*(_connection(port, asked[at::CONNECTIONS], arm, due) for at, due in enumerate(dues)))
+    return in_order(each)
+
+
+async def _connection(port: int, asked: Sequence[bytes], arm: Arm, due: float) -> list[Answer]:
+    loop, answers = asyncio.get_running_loop(), list[Answer]()
+    async with Wire(port) as wire:
+        for body in asked:
+            await asyncio.sleep(due - loop.time())
+            answers.append(await wire.post(body, (SERVICE, arm.value)))
+            due += PERIOD_S
+    return answers
+
+
+def in_order(dealt: Sequence[Sequence[Answer]]) -> list[Answer]:
+    """What was dealt out one by one, put together again."""
+    return [dealt[at % len(dealt)][at // len(dealt)] for at in range(sum(map(len, dealt)))]
