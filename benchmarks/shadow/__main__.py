@@ -15,7 +15,7 @@ from benchmarks.shadow.counts import check, counts
 from benchmarks.shadow.report import table
 from benchmarks.shadow.rounds import figures, measure
 from benchmarks.shadow.stack import HANGING_BACKEND, SETUP, Arm
-from benchmarks.shadow.traffic import CONNECTIONS, bodies, stretch
+from benchmarks.shadow.traffic import bodies, connected, stretch
 from benchmarks.stack import stack
 from router_ext.demo.sim.faults import Faults
 
@@ -27,12 +27,12 @@ def _say(line: str) -> None:
 
 
 async def _all(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    async with stack(folder, SETUP) as running:
+    async with stack(folder, SETUP) as running, connected(running.port) as wires:
         await running.switch(HANGING_BACKEND, Faults(hang=True))
         for arm in Arm:
-            await stretch(running.port, bodies(_WARM_UP_SEED, CONNECTIONS * 2), arm)
+            await stretch(wires, bodies(_WARM_UP_SEED), arm)
         say("p99 of the callers' latency")
-        rounds = await measure(running.port, say)
+        rounds = await measure(wires, say)
         return {**figures(rounds), **check(counts(await running.metrics()))}
 
 

@@ -6,11 +6,13 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.load import quantile
-from benchmarks.sessions.wire import Answer
+from benchmarks.sessions.wire import Answer, Wire
 from benchmarks.shadow.stack import Arm
 from benchmarks.shadow.traffic import bodies, stretch
 
 ROUNDS: Final = 5
+STRETCHES: Final = 3
+"""Of each arm in a round: what else the machine does for a second is to meet all arms alike."""
 
 _SHADOWED: Final = tuple(arm for arm in Arm if arm is not Arm.INACTIVE)
 
@@ -26,18 +28,26 @@ class Round:
     different: int
 
 
-async def measure(port: int, say: Callable[[str], None]) -> list[Round]:
-    """Each round begins with another arm, so that none has always the same place."""
+async def measure(wires: Sequence[Wire], say: Callable[[str], None]) -> list[Round]:
+    """Arms alternate within each round."""
     rounds = []
     for number in range(ROUNDS):
-        asked = bodies(number)
-        answers = {arm: await stretch(port, asked, arm) for arm in _turned(number)}
-        rounds.append(round_of(answers))
+        rounds.append(round_of(await _answers(wires, number)))
         say("  " + ", ".join(f"{arm} {rounds[-1].p99_s[arm] * 1000:.1f} ms" for arm in Arm))
     return rounds
 
 
-def _turned(number: int) -> list[Arm]:
+async def _answers(wires: Sequence[Wire], number: int) -> dict[Arm, list[Answer]]:
+    answers: dict[Arm, list[Answer]] = {arm: [] for arm in Arm}
+    for seed in range(number * STRETCHES, (number + 1) * STRETCHES):
+        asked = bodies(seed)
+        for arm in turned(seed):
+            answers[arm] += await stretch(wires, asked, arm)
+    return answers
+
+
+def turned(number: int) -> list[Arm]:
+    """All arms, of which each comes first in turn, so that none has always the same place."""
     arms = list(Arm)
     at = number % len(arms)
     return arms[at:] + arms[:at]

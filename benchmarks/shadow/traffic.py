@@ -2,7 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import repeat
 from typing import Final
 
 from benchmarks.sessions.texts import Writer
@@ -14,8 +16,8 @@ CONNECTIONS: Final = 24
 PERIOD_S: Final = 0.2
 """From one request of a connection to its next: twice as long as an answer takes."""
 
-REQUESTS: Final = 216
-"""Of a stretch, which takes 1.8 s: 120 requests a second."""
+REQUESTS: Final = 72
+"""Of a stretch, which takes 0.7 s: 120 requests a second."""
 
 _TOKENS: Final = 40
 
@@ -32,21 +34,27 @@ def _body(content: str, *, stream: bool) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-async def stretch(port: int, asked: Sequence[bytes], arm: Arm) -> list[Answer]:
+@asynccontextmanager
+async def connected(port: int) -> AsyncIterator[list[Wire]]:
+    """The connections of a whole run."""
+    async with AsyncExitStack() as opened:
+        yield [await opened.enter_async_context(Wire(port)) for _ in range(CONNECTIONS)]
+
+
+async def stretch(wires: Sequence[Wire], asked: Sequence[bytes], arm: Arm) -> list[Answer]:
     """The answers to ``asked``, in that order."""
     begin = asyncio.get_running_loop().time()
-    dues = [begin + PERIOD_S * at / CONNECTIONS for at in range(CONNECTIONS)]
-    each = await asyncio.gather(*(_connection(port, asked[at::CONNECTIONS], arm, due) for at, due in enumerate(dues)))
-    return in_order(each)
+    shares = [asked[at :: len(wires)] for at in range(len(wires))]
+    dues = [begin + PERIOD_S * at / len(wires) for at in range(len(wires))]
+    return in_order(await asyncio.gather(*map(_connection, wires, shares, dues, repeat(arm))))
 
 
-async def _connection(port: int, asked: Sequence[bytes], arm: Arm, due: float) -> list[Answer]:
+async def _connection(wire: Wire, asked: Sequence[bytes], due: float, arm: Arm) -> list[Answer]:
     loop, answers = asyncio.get_running_loop(), list[Answer]()
-    async with Wire(port) as wire:
-        for body in asked:
-            await asyncio.sleep(due - loop.time())
-            answers.append(await wire.post(body, (SERVICE, arm.value)))
-            due += PERIOD_S
+    for body in asked:
+        await asyncio.sleep(due - loop.time())
+        answers.append(await wire.post(body, (SERVICE, arm.value)))
+        due += PERIOD_S
     return answers
 
 

@@ -160,15 +160,14 @@ class Shadow:
         parts: AsyncGenerator[Relayed],
     ) -> AsyncGenerator[Relayed]:
         primary = Primary(place, self._limit)
-        a: Side | ShadowResult = ShadowResult.NO_PRIMARY
         try:
             async with aclosing(parts):
                 async for part in parts:
                     primary.take(part, self._tools.clock.monotonic())
                     yield part
-            a = primary.of(exchange, test)
         finally:
-            # Also for a client that left.
+            # Also for a client that left; and with its last part Envoy may end the stream before it asks for more.
+            a = primary.of(exchange, test)
             if isinstance(a, ShadowResult):
                 place.free()
                 self._ended(test, a)

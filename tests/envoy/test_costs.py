@@ -116,11 +116,15 @@ async def test_a_caller_stays_with_its_variant_and_both_are_compared(running: St
     """Fifty callers, four requests each: the headers say which; the figures add up."""
     answers = await ask(running, 200, "lab", max_tokens=2)
     seen: dict[int, set[str]] = {}
+    served: Counter[str] = Counter()
     for number, (headers, _) in enumerate(answers):
         assert headers["x-kronaxis-ab-test"] == "cheaper"
         variant = headers["x-kronaxis-ab-variant"]
-        assert headers["x-kronaxis-backend"] == variant
         seen.setdefault(number % 50, set()).add(variant)
+        # On a busy machine a probe may be late: who goes elsewhere then is marked.
+        if "x-kronaxis-ab-fallback" not in headers:
+            assert headers["x-kronaxis-backend"] == variant
+            served[variant] += 1
     assert all(len(variants) == 1 for variants in seen.values())
     shares = Counter(next(iter(variants)) for variants in seen.values())
     assert min(shares["a"], shares["b"]) >= 12
@@ -129,5 +133,4 @@ async def test_a_caller_stays_with_its_variant_and_both_are_compared(running: St
         (test,) = asked(running, "/api/ab-tests")["ab_tests"]
         return {name: test["variants"][name]["requests"] for name in ("a", "b")}
 
-    wanted = {name: 4 * shares[name] for name in ("a", "b")}
-    await asyncio.to_thread(wait_until, lambda: requests() == wanted, "all to be noted")
+    await asyncio.to_thread(wait_until, lambda: requests() == dict(served), "all to be noted")

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.sessions.wire import Answer
 from benchmarks.shadow.counts import NoShadowsError, check, counts
 from benchmarks.shadow.report import ROWS, table
-from benchmarks.shadow.rounds import Round, figures, round_of
+from benchmarks.shadow.rounds import Round, figures, round_of, turned
 from benchmarks.shadow.stack import Arm
 
 PAGE = """\
@@ -58,6 +58,12 @@ def test_an_answer_too_few_is_no_round() -> None:
     """Every request has an answer in every arm."""
     with pytest.raises(ValueError, match="shorter"):
         round_of(arms(hung=[answer()]))
+
+
+def test_each_arm_comes_first_in_turn() -> None:
+    """And the fifth time the first one again."""
+    assert [turned(number)[0].value for number in range(5)] == ["inactive", "healthy", "hung", "full", "inactive"]
+    assert [arm.value for arm in turned(3)] == ["full", "inactive", "healthy", "hung"]
 
 
 def test_the_p99_of_an_arm_is_that_of_its_answers() -> None:

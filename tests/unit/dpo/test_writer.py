@@ -149,9 +149,12 @@ async def test_many_producers_lose_nothing_over_rotations(path: Path) -> None:
             assert writer.offer(numbered(producer * 1000 + number, size))
             await asyncio.sleep(0)
 
-    async with _running(writer), asyncio.TaskGroup() as group:
-        for producer in range(8):
-            group.create_task(produce(producer))
+    async with _running(writer):
+        async with asyncio.TaskGroup() as group:
+            for producer in range(8):
+                group.create_task(produce(producer))
+        # Hundreds of rotations, each with two calls of fsync: a busy disk takes longer than ``close`` waits.
+        await _until(lambda: told.written == 800)
     numbers = numbers_in(*files_of(path))
     assert sorted(numbers) == [producer * 1000 + number for producer in range(8) for number in range(100)]
     for producer in range(8):
