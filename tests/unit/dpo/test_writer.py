@@ -37,7 +37,7 @@ async def _running(writer: JsonLinesWriter) -> AsyncIterator[asyncio.Task[None]]
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110 - a file has no event of its own
             await asyncio.sleep(0.001)
 
