@@ -10,13 +10,14 @@ from router_ext.model.ledger import Key, Row
 from router_ext.model.outcome import Usage
 from router_ext.ports import Ledger
 
-RETRY_S: Final = 5.0
-"""How long a file that could not be written is left alone."""
+FIRST_RETRY_S: Final = 0.1
+MAX_RETRY_S: Final = 5.0
+"""How long a file that could not be written is left alone: doubled with each failure in a row."""
 
 
 class FlushedSoon:
     """Implements ``ports.Ledger``: what is booked is flushed once the event loop is through with what it is at, however
-    much was booked until then. While that fails it is tried each ``RETRY_S`` seconds.
+    much was booked until then. While that fails it is tried again, sooner at first and then each ``MAX_RETRY_S`` seconds.
 
     ``told`` hears of a new error, and of "" when everything is on file again. ``book`` needs a running event loop.
     """
@@ -26,6 +27,7 @@ class FlushedSoon:
         self._told = told
         self._error = ""
         self._due: asyncio.Handle | None = None
+        self._retry_s = FIRST_RETRY_S
 
     def book(self, key: Key, usage: Usage, micro_usd: int, *, estimated: bool) -> None:
         """See ``ports.Ledger``."""
@@ -58,5 +60,8 @@ class FlushedSoon:
 
     def _try_again(self) -> None:
         self._due = None
-        if self.flush():
-            self._due = asyncio.get_running_loop().call_later(RETRY_S, self._try_again)
+        if not self.flush():
+            self._retry_s = FIRST_RETRY_S
+            return
+        self._due = asyncio.get_running_loop().call_later(self._retry_s, self._try_again)
+        self._retry_s = min(MAX_RETRY_S, 2 * self._retry_s)

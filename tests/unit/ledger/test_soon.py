@@ -38,7 +38,7 @@ async def test_what_is_booked_in_one_tick_is_flushed_once() -> None:
 
 async def test_an_error_is_told_once_and_so_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is tried again without anything new being booked, and not at each booking."""
-    monkeypatch.setattr(soon, "RETRY_S", 0.001)
+    monkeypatch.setattr(soon, "FIRST_RETRY_S", 0.001)
     rig = Rig()
     rig.file.error = "SQLITE_FULL"
     rig.book()
