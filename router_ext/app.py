@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from datetime import date
 from functools import partial
 from pathlib import Path
 from socket import socket
@@ -40,6 +41,7 @@ from router_ext.engine.surroundings import Surroundings
 from router_ext.engine.tally import Tally
 from router_ext.envoygen.write import write_clusters
 from router_ext.extproc.server import ProcessorServer
+from router_ext.ledger.build import build_shared_ledger
 from router_ext.ledger.paths import ledger_path
 from router_ext.ledger.soon import FlushedSoon
 from router_ext.ledger.sqlite import SqliteLedger
@@ -54,6 +56,7 @@ from router_ext.sessions.memory import MemoryStore
 from router_ext.shared.build import build_bus
 from router_ext.shared.bus import RedisBus
 from router_ext.telemetry.gate import GateRecorder
+from router_ext.telemetry.ledger import LedgerRecorder
 from router_ext.telemetry.log import get_logger
 from router_ext.telemetry.metrics import BackendCollector, BudgetCollector, Metrics, SpendCollector
 from router_ext.telemetry.recorder import Recorder
@@ -122,7 +125,10 @@ class Router:
         today = day_at(self._clock.wall(), config.server.timezone).date
         ledger_file = ledger_path(config.server.data_dir, None if worker is None else worker.index)
         self._ledger_file = SqliteLedger(ledger_file, router=id_prefix, today=today)
-        self._ledger = FlushedSoon(self._ledger_file, self._say_ledger)
+        ledger_recorder = LedgerRecorder(self._metrics, self._log)
+        self._shared_ledger = build_shared_ledger(config.server, self._ledger_file, ledger_recorder, router=id_prefix)
+        changed = None if self._shared_ledger is None else self._shared_ledger.changed
+        self._ledger = FlushedSoon(self._ledger_file, self._say_ledger, changed)
         outside = self._recorder, self._clock, self._egress, self._sessions
         self._engine = Engine(
             config,
@@ -167,6 +173,8 @@ class Router:
             if isinstance(self._shared, RedisBus):
                 background("shared_state", partial(self._shared.run, self._engine.apply))
                 background("spending", self._keep_telling_spending)
+            if self._shared_ledger is not None:
+                background("shared_ledger", partial(self._shared_ledger.run, self._engine.apply, self._today))
             if self._export is not None:
                 background("dpo_export", self._export.run)
             if self._shadow_log is not None:
@@ -184,6 +192,8 @@ class Router:
                 if log is not None:
                     await log.close()
             await self._court.close()
+            if self._shared_ledger is not None:
+                await self._shared_ledger.finish()
             self._close_ledger()
             await self._sessions.close()
 
@@ -203,6 +213,7 @@ class Router:
             lambda: self._engine.charges.last_hour.totals(self._clock.monotonic()),
             self._clock,
             lambda: self._engine.config.server.timezone,
+            self._shared_ledger,
         )
         budgets = budget_routes(self._engine.budgets.report)
         shadow = self._engine.shadow
@@ -221,6 +232,9 @@ class Router:
                 with contextlib.suppress(SessionStoreError):
                     self._recorder.sessions_active(await self._sessions.count())
             await asyncio.sleep(SESSION_COUNT_S)
+
+    def _today(self) -> date:
+        return self._engine.spend.day(self._clock.wall())
 
     def _say_ledger(self, error: str) -> None:
         """What could not be written is kept and tried again."""

@@ -33,6 +33,8 @@ DERIVED_DEFAULTS: Final = {
     "backends[].health_endpoint": "by `type`, see below",
     "defaults.fallback_chain": "all backends, in the file's order",
     "defaults.first_token_timeout": "no limit",
+    "server.usage": "`exact` where the service has a budget, else `estimate`",
+    "budgets.<service>.usage": "as `server.usage`",
     "quality_gate.streaming": "`hold` when a schema came with the request, else `skip`",
 }
 """Defaults that follow from other settings, by path."""

@@ -12,8 +12,9 @@ from router_ext.admin.refusal import refusal
 from router_ext.admin.status import Json
 from router_ext.config.sections import DEFAULT_SERVICE, Budget
 from router_ext.costs.breakdown import breakdown
-from router_ext.costs.days import Period, day_at
+from router_ext.costs.days import Dates, Period, day_at
 from router_ext.costs.forecast import as_json, forecast
+from router_ext.model.ledger import Row
 from router_ext.ports import Clock, Ledger, LedgerError
 
 
@@ -31,12 +32,20 @@ class CostSource(Protocol):
         ...
 
 
+class SharedLedger(Protocol):
+    """The ledgers of all routers."""
+
+    async def rows(self, dates: Dates) -> list[Row] | None:
+        """As ``ports.Ledger.rows``, of all routers; None when they cannot be reached. Raises LedgerError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Costs:
     """This process. Each source is read when it is asked for.
 
     ``spent_today`` and ``last_hour`` are micro-dollars by service, of all routers and of the last 3,600 s; ``zone`` is
-    where the day begins.
+    where the day begins; ``shared`` is None where no other router shares the ledger.
     """
 
     ledger: Ledger
@@ -45,11 +54,19 @@ class Costs:
     last_hour: Callable[[], Mapping[str, int]]
     clock: Clock
     zone: Callable[[], ZoneInfo]
+    shared: SharedLedger | None = None
 
     async def costs(self, period: Period) -> Json:
-        """See ``CostSource``. What this process booked, and those before it in the same file."""
+        """See ``CostSource``. Of all routers; while they are out of reach, of this process and of those before it in
+        the same file.
+        """
         dates = period.dates(day_at(self.clock.wall(), self.zone()).date)
-        return breakdown(period, dates, self.ledger.rows(dates))
+        if self.shared is None:
+            return breakdown(period, dates, self.ledger.rows(dates))
+        rows = await self.shared.rows(dates)
+        if rows is None:
+            return breakdown(period, dates, self.ledger.rows(dates), complete=False)
+        return breakdown(period, dates, rows)
 
     async def forecasts(self) -> Json:
         """See ``CostSource``. Of each service that has a budget of its own or spent something today."""

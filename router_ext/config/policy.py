@@ -17,6 +17,7 @@ from router_ext.config.sections import (
     QualityGate,
     RateLimit,
     Streaming,
+    UsageMode,
 )
 from router_ext.model.gate import Checks
 from router_ext.model.request import TEXT, VISION
@@ -92,6 +93,7 @@ BUDGET: Final = Section(
         Field("daily_limit_usd", number(0, _MAX_DOLLARS, above=True), "US dollars a day."),
         Field("action", choice((REJECT, DOWNGRADE)), "What happens above the limit."),
         Field("downgrade_target", names.OPTIONAL_BACKEND_REF, "Backend for requests above the limit."),
+        Field("usage", member(UsageMode), "Token counts of the service's streams that do not ask for them."),
     ),
     relate=_downgrade_has_target,
 )

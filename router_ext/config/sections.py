@@ -74,6 +74,15 @@ class Sessions:
     store_timeout_s: float = 0.5
 
 
+class UsageMode(StrEnum):
+    """Where the token counts of a stream come from whose client did not ask for them: from the backend, which the
+    router asks, or from what the model's answers had in tokens for their bytes.
+    """
+
+    EXACT = "exact"
+    ESTIMATE = "estimate"
+
+
 @dataclass(frozen=True, slots=True)
 class UnixAddress:
     """A Unix socket, as an absolute path of at most ``SOCKET_PATH_BYTES`` bytes."""
@@ -106,7 +115,8 @@ class Server:
     between two pieces of any answer. ``processor_address`` is where Envoy finds router_ext, ``envoy_dir`` (absolute)
     holds the rendered Envoy files, of which the cluster file is rewritten when backends change, and ``data_dir``
     (absolute) what outlives a restart. With ``workers`` > 1 ``config.workers.worker_address`` tells the address of
-    each, ``shared_state`` is Redis, and so is the store of sessions while they are enabled.
+    each, ``shared_state`` is Redis, and so is the store of sessions while they are enabled. ``usage`` is None where
+    having a budget decides: exact, else an estimate.
     """
 
     port: int = 8050
@@ -131,6 +141,7 @@ class Server:
     sessions: Sessions = field(default_factory=Sessions)
     shared_state: SharedStateKind = SharedStateKind.NONE
     workers: int = 1
+    usage: UsageMode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +160,15 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """One entry of ``budgets``. ``action`` is ``downgrade`` or ``reject``; the target is set for ``downgrade`` only."""
+    """One entry of ``budgets``. ``action`` is ``downgrade`` or ``reject``; the target is set for ``downgrade`` only.
+    ``usage`` is None where ``Server.usage`` decides.
+    """
 
     service: str
     daily_limit_usd: float
     action: str = "reject"
     downgrade_target: str = ""
+    usage: UsageMode | None = None
 
     @property
     def limit_micro_usd(self) -> int:

@@ -15,6 +15,7 @@ from router_ext.config.sections import (
     Server,
     SharedStateKind,
     TcpAddress,
+    UsageMode,
 )
 from router_ext.config.session_store import SESSIONS, check_redis_url, check_store_timeout
 from router_ext.config.workers import MAX_WORKERS, check_workers, worker_ports
@@ -113,6 +114,7 @@ SERVER: Final = Section(
             "`sessions.redis_url`.",
         ),
         Field("workers", integer(1, MAX_WORKERS), "Processes that answer Envoy."),
+        Field("usage", member(UsageMode), "Token counts of streams that do not ask for them."),
     ),
     relate=_relate,
 )

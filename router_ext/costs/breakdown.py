@@ -9,14 +9,16 @@ from router_ext.model.ledger import Row
 _MICRO: Final = 1_000_000
 
 
-def breakdown(period: Period, dates: Dates, rows: Sequence[Row]) -> dict[str, object]:
+def breakdown(period: Period, dates: Dates, rows: Sequence[Row], *, complete: bool = True) -> dict[str, object]:
     """``rows`` with their sums: of all, and by service, backend and kind. Dollars to the micro-dollar; all in the order
-    of the names. ``dates`` are the days that the rows are of, and each row has a key of its own.
+    of the names. ``dates`` are the days that the rows are of, and each row has a key of its own;
+    ``complete`` is false where other routers may have more.
     """
     return {
         "period": period.value,
         "from": dates.first.isoformat(),
         "to": dates.last.isoformat(),
+        "complete": complete,
         "total_usd": sum(row.micro_usd for row in rows) / _MICRO,
         "rows": [_shown(row) for row in sorted(rows, key=lambda row: row.key)],
         "by_service": _by(rows, lambda row: row.key.service),

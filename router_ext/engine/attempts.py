@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from router_ext.engine.budgets import Budgets, Reservation
 from router_ext.engine.caches import Caches, Expected
@@ -15,7 +16,8 @@ from router_ext.health.failures import FIRST_TOKEN_TIMEOUT, is_backend_error
 from router_ext.health.pause import pause_s
 from router_ext.model.decision import Decision
 from router_ext.model.money import PROXIED
-from router_ext.model.outcome import Usage
+from router_ext.model.outcome import Carried, Usage
+from router_ext.model.request import API_BY_PATH, InferenceRequest
 from router_ext.ports import Clock, Telemetry
 from router_ext.routing.pipeline import upstream_model
 
@@ -50,12 +52,16 @@ class Attempt:
 
 
 class AttemptEnd(Struct, frozen=True):
-    """How an attempt ended. ``status`` is 0 without an answer; ``failure`` is one of ``health.failures`` or None."""
+    """How an attempt ended. ``status`` is 0 without an answer; ``failure`` is one of ``health.failures`` or None.
+    ``carried`` is None where nobody counted bytes. ``estimated``: ``usage`` is none that an engine reported.
+    """
 
     status: int
     failure: str | None
     ttft_s: float | None = None
     usage: Usage | None = None
+    carried: Carried | None = None
+    estimated: bool = False
 
     @property
     def whole(self) -> bool:
@@ -149,9 +155,40 @@ class Attempts:
             slot.took(max(0.0, end.ttft_s), now)
         if attempt.expected is not None:
             self._settle_cache(attempt, attempt.expected, end, now)
-        if end.usage is not None:
-            self._charges.book(attempt.decision, slot.state.backend, attempt.kind, end.usage)
-            self._budgets.learn(attempt.decision, end.usage)
+        self._charge(attempt, self._counted(attempt, end))
+
+    def settle(self, attempt: Attempt, end: AttemptEnd) -> AttemptEnd:
+        """Ends a request's last attempt, unless it has ended. Returns its end with the usage that its bytes stand for
+        where the engine reported none.
+        """
+        counted = self._counted(attempt, end)
+        if not attempt.ended:
+            self.end(attempt, end)
+        return counted
+
+    def _counted(self, attempt: Attempt, end: AttemptEnd) -> AttemptEnd:
+        """What was generated was paid for, whole or cut. A stream that failed before its first token generated
+        nothing.
+        """
+        carried, request = end.carried, attempt.decision.request
+        if end.usage is not None or carried is None or request.path not in API_BY_PATH:
+            return end
+        if not 200 <= end.status < 300 or not carried.answer_bytes:
+            return end
+        if carried.streamed and end.failure is not None and attempt.first_token_at is None:
+            return end
+        return replace(end, usage=self._charges.estimates.estimate(*_model_of(attempt), carried), estimated=True)
+
+    def _charge(self, attempt: Attempt, end: AttemptEnd) -> None:
+        if end.usage is None:
+            return
+        call = attempt.decision, attempt.slot.state.backend, attempt.kind
+        self._charges.book(*call, end.usage, estimated=end.estimated)
+        if end.estimated:
+            return
+        self._budgets.learn(attempt.decision, end.usage)
+        if end.whole and end.carried is not None:
+            self._charges.estimates.learn(*_model_of(attempt), end.carried, end.usage)
 
     def _release(self, attempt: Attempt) -> None:
         if attempt.in_flight:
@@ -180,6 +217,10 @@ class Attempts:
         backend, decision = attempt.slot.state.backend, attempt.decision
         still_there = self._pool.get(backend.name) is attempt.slot
         return still_there and decision.upstream_model == upstream_model(backend, decision.request.model)
+
+
+def _model_of(attempt: Attempt) -> tuple[str, InferenceRequest]:
+    return attempt.decision.upstream_model, attempt.decision.request
 
 
 def _tells_ttft(end: AttemptEnd) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from router_ext.engine.estimates import Estimates
 from router_ext.engine.last_hour import LastHour
 from router_ext.engine.spend import OTHER, Spend
 from router_ext.model.backend import Backend
@@ -13,10 +14,13 @@ from router_ext.ports import NO_LEDGER, Clock, Ledger, Telemetry
 
 
 class Charges:
-    """Books the usage of each attempt. Services that the configuration does not name count as one."""
+    """Books the usage of each attempt. Services that the configuration does not name count as one. ``estimates``
+    are for answers that came without any.
+    """
 
     def __init__(self, spend: Spend, telemetry: Telemetry, clock: Clock, ledger: Ledger = NO_LEDGER) -> None:
         self.last_hour: Final = LastHour()
+        self.estimates: Final = Estimates()
         self._spend = spend
         self._ledger = ledger
         self._telemetry = telemetry
@@ -41,3 +45,5 @@ class Charges:
         key = key_of(self._spend.day(now_wall), service, decision, kind)
         self._ledger.book(key, usage, micro_usd, estimated=estimated)
         self._telemetry.charged(caller, backend.name, kind, usage, micro_usd)
+        if estimated:
+            self._telemetry.usage_estimated(backend.name)

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from router_ext.config.sections import RouterConfig
+from router_ext.engine import asked_usage
 from router_ext.engine.answers import refusal
 from router_ext.engine.attempts import Attempts
 from router_ext.engine.budgets import Budgets
@@ -232,7 +233,8 @@ class Engine:
         self._gate.look(self.config.quality_gate, exchange, request)
         self.shadow.look(exchange)
         watched = stream and self.config.defaults.first_token_timeout_s is not None
-        if exchange.kept is not None and (watched or exchange.gate is not None or exchange.shadow is not None):
+        brings = asked_usage.look(self.config, exchange) or exchange.gate is not None or exchange.shadow is not None
+        if exchange.kept is not None and (watched or brings):
             exchange.relay_first = True
             return await_relay(decision, timeout_s)
         plan = forward_inference(request.head, request.body, exchange, timeout_s, pin=pin, failover=can_relay)
@@ -326,12 +328,11 @@ class Engine:
         exchange = self._end(record.decision_id)
         if exchange is None:
             return
-        end = end_of(exchange, record)
-        if not exchange.attempt.ended:
-            self._attempts.end(exchange.attempt, end)
+        end = self._attempts.settle(exchange.attempt, end_of(exchange, record))
         if exchange.turn is not None:
             self._sessions.ended(exchange.turn, client_left=end.failure == CLIENT_LEFT)
-        outcome = Outcome(record, end.failure, end.ttft_s, end.usage, exchange.attempts, exchange.assignment)
+        how = end.failure, end.ttft_s, end.usage, exchange.attempts, exchange.assignment
+        outcome = Outcome(record, *how, estimated=end.estimated)
         self._telemetry.settled(exchange.attempt.decision, outcome)
         self.experiments.note(exchange.attempt.slot.state.backend, outcome)
 

@@ -44,7 +44,8 @@ class OpenExchange:
     the retry budget. ``turn`` is the session's, if it is one. ``gate`` is how the quality gate looks at the answer,
     None where it does not; ``quality`` is what it says of it once that is known, ``bad_schema`` that the request's
     schema cannot be used. ``assignment`` is the caller's in an A/B test, None where it takes part in none.
-    ``shadow`` is the test in which its answer is compared with that of another backend, None for none.
+    ``wants_usage``: backends that take it are asked for the token counts of the stream, of which the client is to see
+    nothing. ``shadow`` is the test in which its answer is compared with that of another backend, None for none.
     """
 
     attempt: Attempt
@@ -61,6 +62,7 @@ class OpenExchange:
     bad_schema: bool = False
     assignment: Assignment | None = None
     shadow: AbTest | None = None
+    wants_usage: bool = False
 
     @property
     def id(self) -> str:

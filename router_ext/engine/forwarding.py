@@ -67,13 +67,15 @@ def _wait_s(timeout_s: float) -> float:
     return min(timeout_s + 5.0, MAX_WAIT_S)
 
 
-def call_of(head: RequestHead, body: InferenceBody, attempt: Attempt) -> Call:
-    """The router's own request for one attempt, as the backend would have got it from Envoy."""
+def call_of(head: RequestHead, body: InferenceBody, attempt: Attempt, *, asks_usage: bool = False) -> Call:
+    """The router's own request for one attempt, as the backend would have got it from Envoy. ``asks_usage``: its stream
+    is to report its token counts.
+    """
     decision, backend = attempt.decision, attempt.slot.state.backend
     keys, others = credential_edits(backend)
     left_out = {*others, *(name for name, _ in keys), *_OF_THE_FIRST_REQUEST}
     kept = ((n, v) for n, v in head.headers.items() if n not in left_out and not n.startswith(headers.RESERVED_PREFIX))
-    changed = body.for_model(decision.upstream_model)
+    changed = body.for_model(decision.upstream_model, asks_usage=asks_usage)
     return Call(
         backend=backend,
         target=backend.upstream_path(head.target),

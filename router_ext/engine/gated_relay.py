@@ -124,7 +124,7 @@ class GatedRelay:
             return judged
         # Its backend is done with it, whatever becomes of the answer and however long that takes.
         ttft_s = attempt.streamed_ttft_s if isinstance(answer.opened, OpenedStream) else took_s
-        self._tools.attempts.end(attempt, AttemptEnd(answer.status, None, ttft_s, answer.usage))
+        self._tools.attempts.end(attempt, AttemptEnd(answer.status, None, ttft_s, answer.usage, answer.carried))
         return replace(judged, judgement=await self._gate.judge(ask, answer.read())) if judged.is_answer else judged
 
     # Both at once

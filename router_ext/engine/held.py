@@ -8,7 +8,7 @@ from router_ext.engine.opening import Failed, Opened, OpenedStream, OpenedWhole
 from router_ext.engine.turns import DONE
 from router_ext.health.failures import CUT, FIRST_TOKEN_TIMEOUT, STREAM_ERROR, TIMEOUT, TRUNCATED
 from router_ext.model.gate import ReadAnswer
-from router_ext.model.outcome import StreamEnd, Usage
+from router_ext.model.outcome import Carried, StreamEnd, Usage
 from router_ext.payload.read_answer import StreamedAnswerReader, plain_answer
 from router_ext.ports import CutError
 from router_ext.stream.sse import SseReader
@@ -30,6 +30,11 @@ class Held:
     def usage(self) -> Usage | None:
         """The engine's token counts."""
         return self.opened.reader.usage
+
+    @property
+    def carried(self) -> Carried:
+        """Its bytes; of the request's nothing is known here."""
+        return Carried(0, len(self.body), isinstance(self.opened, OpenedStream))
 
     def read(self) -> ReadAnswer | None:
         """What the model said, None when this is no completion."""

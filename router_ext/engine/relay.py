@@ -11,6 +11,7 @@ from typing import Final
 
 from router_ext.config.sections import RouterConfig
 from router_ext.engine.answers import nothing_said
+from router_ext.engine.asked_usage import asks
 from router_ext.engine.attempts import AttemptEnd
 from router_ext.engine.exchanges import KeptRequest, OpenExchange
 from router_ext.engine.forwarding import relay_head
@@ -22,6 +23,7 @@ from router_ext.ports import CutError
 from router_ext.stream.effects import Followed, RelayBody, Relayed
 from router_ext.stream.events import ResponseHeaders
 from router_ext.stream.sse import WholeEvents
+from router_ext.stream.without_usage import WithoutUsage
 from router_ext.stream.words import broken_stream
 
 _STREAM_FAILURES: Final = {
@@ -40,6 +42,7 @@ class Relay:
         self._path = kept.head.path
         self._tools = tools
         self._tries = Tries(exchange, kept, config, tools)
+        self._hidden: WithoutUsage | None = None
 
     async def parts(self, seen: ResponseHeaders | None) -> AsyncGenerator[Relayed]:
         """The parts of the answer; none when the upstream's own, which begins with ``seen``, must do.
@@ -79,6 +82,8 @@ class Relay:
     async def _events(self, stream: OpenedStream) -> AsyncGenerator[RelayBody]:
         """Whole events only, so that an error event can follow wherever the stream breaks."""
         events = WholeEvents()
+        if asks(self._exchange, self._exchange.attempt.slot.state.backend):
+            self._hidden = WithoutUsage()
         failure: str | None = failures.ROUTER_FAULT
         try:
             yield await self._ready(stream, events.feed(stream.opening))
@@ -86,8 +91,8 @@ class Relay:
                 async for piece in stream.rest:
                     stream.reader.feed(piece)
                     ready = events.feed(piece)
-                    if ready:
-                        yield await self._ready(stream, ready)
+                    if ready and (body := await self._ready(stream, ready)).data:
+                        yield body
                 failure = _STREAM_FAILURES[stream.reader.end]
             except CutError:
                 failure = None if stream.reader.end is StreamEnd.WHOLE else failures.CUT
@@ -102,7 +107,9 @@ class Relay:
         if stream.reader.has_token:
             self._tools.attempts.first_token(self._exchange.attempt)
         followed = await self._follow(events, end=end, events=True)
-        return RelayBody(events if followed.data is None else followed.data, end)
+        data = events if followed.data is None else followed.data
+        # After the session, which keeps the counts.
+        return RelayBody(data if self._hidden is None else self._hidden.feed(data, end=end), end)
 
     async def _follow(self, data: bytes, *, end: bool, events: bool) -> Followed:
         turn = self._exchange.turn

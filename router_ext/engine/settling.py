@@ -3,7 +3,7 @@
 from router_ext.engine.attempts import AttemptEnd
 from router_ext.engine.exchanges import OpenExchange
 from router_ext.health.failures import CLIENT_LEFT, ROUTER_FAULT, failure_of, of_flags
-from router_ext.model.outcome import AccessRecord
+from router_ext.model.outcome import AccessRecord, Carried, StreamEnd
 
 
 def end_of(exchange: OpenExchange, record: AccessRecord) -> AttemptEnd:
@@ -18,9 +18,15 @@ def end_of(exchange: OpenExchange, record: AccessRecord) -> AttemptEnd:
         ttft_s = attempt.streamed_ttft_s
         if ttft_s is None and not attempt.decision.request.stream:
             ttft_s = record.last_upstream_byte_s
-        return AttemptEnd(record.status, failure_of(record), ttft_s, record.usage)
+        return AttemptEnd(record.status, failure_of(record), ttft_s, record.usage, _carried(exchange, record))
     # A relay that was not brought to its end was cut short by the client, or by a bug.
     cut_short = relayed.failure == ROUTER_FAULT and of_flags(record.flags) == CLIENT_LEFT
     failure = CLIENT_LEFT if cut_short else relayed.failure
     ttft_s = relayed.ttft_s if attempt.first_token_at is None else attempt.streamed_ttft_s
-    return AttemptEnd(relayed.status, failure, ttft_s, relayed.usage)
+    return AttemptEnd(relayed.status, failure, ttft_s, relayed.usage, _carried(exchange, record))
+
+
+def _carried(exchange: OpenExchange, record: AccessRecord) -> Carried:
+    """What a request asks for is not known where nobody saw its body; Envoy knows streams by their answers."""
+    streamed = exchange.attempt.decision.request.stream or record.stream_end is not StreamEnd.UNKNOWN
+    return Carried(record.request_bytes, record.response_bytes, streamed)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from router_ext.config.sections import RouterConfig
+from router_ext.engine.asked_usage import asks
 from router_ext.engine.attempts import Attempt, AttemptEnd, Attempts
 from router_ext.engine.exchanges import KeptRequest, OpenExchange
 from router_ext.engine.failover import Failover
@@ -75,7 +76,8 @@ class Tries:
 
     async def ask(self, attempt: Attempt, stack: AsyncExitStack) -> Opened | Failed:
         """The answer of one attempt's backend."""
-        call = call_of(self._kept.head, self._kept.body, attempt)
+        asks_usage = asks(self._exchange, attempt.slot.state.backend)
+        call = call_of(self._kept.head, self._kept.body, attempt, asks_usage=asks_usage)
         try:
             async with asyncio.timeout(self._limit_s):
                 return await self._read(attempt, await stack.enter_async_context(self._tools.dispatcher.post(call)))

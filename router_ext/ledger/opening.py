@@ -18,7 +18,7 @@ from router_ext.ports import LedgerError
 KEPT_DAYS: Final = 400
 """How old a row gets: a year, and the month that it is compared with."""
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Raised by every change that an older router could not read or write."""
 
 APPLICATION_ID: Final = 0x6B726C67
@@ -45,14 +45,11 @@ BEGIN;
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 CREATE TABLE calls (
-  day TEXT NOT NULL, service TEXT NOT NULL, backend TEXT NOT NULL, model TEXT NOT NULL, kind TEXT NOT NULL,
+  day TEXT NOT NULL, router TEXT NOT NULL,
+  service TEXT NOT NULL, backend TEXT NOT NULL, model TEXT NOT NULL, kind TEXT NOT NULL,
   calls INTEGER NOT NULL, estimated_calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
   cached_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, micro_usd INTEGER NOT NULL,
-  PRIMARY KEY (day, service, backend, model, kind)
-) WITHOUT ROWID;
-CREATE TABLE spent (
-  day TEXT NOT NULL, router TEXT NOT NULL, service TEXT NOT NULL, micro_usd INTEGER NOT NULL,
-  PRIMARY KEY (day, router, service)
+  PRIMARY KEY (day, router, service, backend, model, kind)
 ) WITHOUT ROWID;
 COMMIT;
 """
@@ -65,15 +62,10 @@ def _adding(column: str) -> str:
 
 _SUMS: Final = ("calls", "estimated_calls", "prompt_tokens", "cached_tokens", "completion_tokens", "micro_usd")
 ADD_CALLS: Final = (
-    "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    f" ON CONFLICT (day, service, backend, model, kind) DO UPDATE SET {', '.join(map(_adding, _SUMS))}"
+    "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    f" ON CONFLICT (day, router, service, backend, model, kind) DO UPDATE SET {', '.join(map(_adding, _SUMS))}"
 )
-"""Adds a row: the fields of its key, then its sums."""
-
-ADD_SPENT: Final = (
-    f"INSERT INTO spent VALUES (?, ?, ?, ?) ON CONFLICT (day, router, service) DO UPDATE SET {_adding('micro_usd')}"
-)
-"""Adds to what a process spent: day, its id, service, micro-dollars."""
+"""Adds to what a process booked: the day, its id, the other fields of the row's key, then its sums."""
 
 
 def lock(path: Path) -> int:
@@ -161,9 +153,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _forget(connection: sqlite3.Connection, today: date) -> None:
-    """What each process spent is of use while somebody else may tell of the same day: today's and its neighbours'."""
     # A disk without room for it is asked again at the next opening.
     with contextlib.suppress(sqlite3.OperationalError):
         oldest = (today - timedelta(days=KEPT_DAYS)).isoformat()
         connection.execute("DELETE FROM calls WHERE day < ?", (oldest,))
-        connection.execute("DELETE FROM spent WHERE day < ?", ((today - timedelta(days=1)).isoformat(),))

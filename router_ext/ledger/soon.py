@@ -17,14 +17,18 @@ MAX_RETRY_S: Final = 5.0
 
 class FlushedSoon:
     """Implements ``ports.Ledger``: what is booked is flushed once the event loop is through with what it is at, however
-    much was booked until then. While that fails it is tried again, sooner at first and then each ``MAX_RETRY_S`` seconds.
+    much was booked until then. While that fails it is tried again, soon at first and then each ``MAX_RETRY_S`` seconds.
 
-    ``told`` hears of a new error, and of "" when everything is on file again. ``book`` needs a running event loop.
+    ``told`` hears of a new error, and of "" when everything is on file again; ``changed`` of each key that is booked
+    to. ``book`` needs a running event loop.
     """
 
-    def __init__(self, ledger: Ledger, told: Callable[[str], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, told: Callable[[str], None], changed: Callable[[Key], None] | None = None
+    ) -> None:
         self._ledger = ledger
         self._told = told
+        self._changed = changed
         self._error = ""
         self._due: asyncio.Handle | None = None
         self._retry_s = FIRST_RETRY_S
@@ -32,6 +36,8 @@ class FlushedSoon:
     def book(self, key: Key, usage: Usage, micro_usd: int, *, estimated: bool) -> None:
         """See ``ports.Ledger``."""
         self._ledger.book(key, usage, micro_usd, estimated=estimated)
+        if self._changed is not None:
+            self._changed(key)
         if self._due is None:
             self._due = asyncio.get_running_loop().call_soon(self._try_again)
 

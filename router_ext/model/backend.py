@@ -25,7 +25,8 @@ class TypeTraits:
 
     ``api_base`` is the path that replaces the leading ``/v1`` of a client's path. ``auth_header`` names the header that
     carries the key, ``auth_scheme`` is its prefix (with the space). ``health_path`` is the default probe, below the
-    URL's root. ``caches_prefixes`` is true for engines with a prefix cache of their own.
+    URL's root. ``caches_prefixes`` is true for engines with a prefix cache of their own, ``takes_stream_options`` for
+    those that are known to take ``stream_options`` and to report a stream's usage when it asks for that.
     """
 
     api_base: str
@@ -33,6 +34,7 @@ class TypeTraits:
     auth_scheme: str
     health_path: str
     caches_prefixes: bool
+    takes_stream_options: bool = True
 
 
 _LOCAL: Final = TypeTraits("/v1", "authorization", "Bearer ", "/health", caches_prefixes=True)
@@ -43,12 +45,19 @@ TRAITS: Final[dict[BackendType, TypeTraits]] = {
     BackendType.LLAMACPP: _LOCAL,
     BackendType.OPENAI: TypeTraits("/v1", "authorization", "Bearer ", "/v1/models", caches_prefixes=False),
     BackendType.GEMINI: TypeTraits(
-        "/v1beta/openai", "authorization", "Bearer ", "/v1beta/openai/models", caches_prefixes=False
+        "/v1beta/openai",
+        "authorization",
+        "Bearer ",
+        "/v1beta/openai/models",
+        caches_prefixes=False,
+        takes_stream_options=False,
     ),
     BackendType.OLLAMA: TypeTraits("/v1", "authorization", "Bearer ", "/api/version", caches_prefixes=False),
     BackendType.ANTHROPIC: TypeTraits("/v1", "x-api-key", "", "/v1/models", caches_prefixes=False),
 }
-"""Anthropic, Gemini, OpenAI and Ollama are reached through their OpenAI-compatible endpoints."""
+"""Anthropic, Gemini, OpenAI and Ollama are reached through their OpenAI-compatible endpoints. Gemini's may refuse
+fields that it does not document, as ``stream_options``.
+"""
 
 CREDENTIAL_HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 """Headers that may carry a caller's key: all are removed where a backend's own key is set."""

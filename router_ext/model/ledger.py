@@ -59,6 +59,26 @@ class Row:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the process ``router`` booked of a row. Its numbers only grow: of two, the one with more calls is newer."""
+
+    router: str
+    row: Row
+
+
+def united(parts: Iterable[Part]) -> list[Row]:
+    """The rows of all processes together, in the order of the keys. The same part may come from several sources: the
+    newest of it counts.
+    """
+    newest: dict[tuple[str, Key], Row] = {}
+    for part in parts:
+        known = newest.get((part.router, part.row.key))
+        if known is None or known.calls < part.row.calls:
+            newest[part.router, part.row.key] = part.row
+    return summed(newest.values())
+
+
 def row_of(key: Key, usage: Usage, micro_usd: int, *, estimated: bool) -> Row:
     """The row of one call. Engines report what they like: counts are brought into the range of a row, and there are no
     more cached tokens than the prompt has.

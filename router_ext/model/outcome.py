@@ -8,12 +8,21 @@ from router_ext.model.experiment import Assignment
 
 
 class Usage(Struct, frozen=True):
-    """Token counts that the engine reported; ``cached_tokens`` is the part of the prompt that its cache
-    held, None when it does not say."""
+    """Token counts of one answer, as the engine reported them or as they are estimated; ``cached_tokens`` is the part
+    of the prompt that its cache held, None when it does not say.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int | None = None
+
+
+class Carried(Struct, frozen=True):
+    """How many bytes of body one call took in each direction; ``streamed`` says that the answer came as events."""
+
+    request_bytes: int
+    answer_bytes: int
+    streamed: bool
 
 
 class StreamEnd(StrEnum):
@@ -59,7 +68,7 @@ class Outcome(Struct, frozen=True):
 
     ``ttft_s`` is the time to the first token, to the full answer where it is not streamed, None when neither came. It
     counts from the start of the last attempt, of which there were ``attempts`` (≥ 1). ``assignment`` is the client's in
-    an A/B test, None where it takes part in none.
+    an A/B test, None where it takes part in none. ``estimated``: ``usage`` is none that an engine reported.
     """
 
     record: AccessRecord
@@ -68,3 +77,4 @@ class Outcome(Struct, frozen=True):
     usage: Usage | None
     attempts: int = 1
     assignment: Assignment | None = None
+    estimated: bool = False

@@ -10,6 +10,7 @@ from router_ext.payload.encoding import decoded
 from router_ext.payload.envelope import Envelope, read_envelope
 from router_ext.payload.output_limit import max_output_tokens
 from router_ext.payload.splice import set_field, spliced
+from router_ext.payload.stream_options import ask_for_usage
 from router_ext.payload.vision import holds_image
 
 MAX_MODEL_NAME: Final = 256
@@ -26,11 +27,17 @@ class InferenceBody(Struct, frozen=True):
     compressed: bool
     hydrated: bool = False
 
-    def for_model(self, model: str) -> bytes | None:
-        """The body to send so that the model field says ``model``; None when the body can go as it came."""
-        if self.request.model == model:
+    def for_model(self, model: str, *, asks_usage: bool = False) -> bytes | None:
+        """The body to send so that the model field says ``model``, and with ``asks_usage`` the stream that the body
+        asks for reports its token counts; None when the body can go as it came.
+        """
+        edits = [] if self.request.model == model else [set_field(self.envelope, "model", model)]
+        asked = ask_for_usage(self.envelope) if asks_usage else None
+        if asked is not None:
+            edits.append(asked)
+        if not edits:
             return self.envelope.raw if self.hydrated else None
-        return spliced(self.envelope.raw, [set_field(self.envelope, "model", model)])
+        return spliced(self.envelope.raw, edits)
 
 
 class BodyLimits(Struct, frozen=True):

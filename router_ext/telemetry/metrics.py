@@ -33,6 +33,9 @@ class MoneyMetrics:
         self.cost_usd: Final = counter(
             "cost_usd", "US dollars that calls cost, by the backend's prices.", "service", "backend", "kind"
         )
+        self.usage_estimated: Final = counter(
+            "usage_estimated", "Calls whose tokens were estimated, since the backend reported none.", "backend"
+        )
         self.budget_actions: Final = counter(
             "budget_actions", "Requests that came when the day's budget was spent, by what it did.", "service", "action"
         )
@@ -98,7 +101,9 @@ class Metrics(MoneyMetrics, ShadowMetrics):
             _SECONDS,
             "backend",
         )
-        self.tokens: Final = counter("tokens", "Tokens that engines reported.", "backend", "direction")
+        self.tokens: Final = counter(
+            "tokens", "Tokens that engines reported, or that were estimated.", "backend", "direction"
+        )
         self.processing: Final = histogram(
             "processing_seconds", "How long Envoy waited for router_ext in one exchange.", _PROCESSING
         )
@@ -210,6 +215,12 @@ class Metrics(MoneyMetrics, ShadowMetrics):
             "1 while other routers can be reached; 0 also where `shared_state` is none.",
             registry=registry,
             multiprocess_mode="livemin",
+        )
+        self.ledger_unpushed: Final = Gauge(
+            f"{PREFIX}_ledger_unpushed_rows",
+            "Rows of the ledger that the shared Redis has not confirmed; 0 also where `shared_state` is none.",
+            registry=registry,
+            multiprocess_mode="livemax",
         )
         self.reload_success: Final = Gauge(
             f"{PREFIX}_config_last_reload_success",

@@ -89,6 +89,10 @@ class Recorder:
         completion.inc(max(0, usage.completion_tokens))
         self._costs(self._service(caller), backend, kind).inc(micro_usd / MICRO)
 
+    def usage_estimated(self, backend: str) -> None:
+        """Counts it."""
+        self._metrics.usage_estimated.labels(backend).inc()
+
     def budget_action(self, caller: Caller, action: str) -> None:
         """Counts it."""
         self._metrics.budget_actions.labels(self._service(caller), action).inc()
@@ -275,6 +279,7 @@ def _line(decision: Decision, outcome: Outcome) -> dict[str, object]:
         "ttft_ms": None if ttft_s is None else round(ttft_s * 1000, 1),
         "prompt_tokens": usage.prompt_tokens if usage else None,
         "completion_tokens": usage.completion_tokens if usage else None,
+        **({"usage_estimated": True} if outcome.estimated else {}),
         **_experiment(decision, outcome),
     }
 

@@ -1,4 +1,4 @@
-"""One answer on costs out of those of all workers, each of which has a ledger of its own."""
+"""One answer on costs out of those of all workers, each of which has a ledger of its own, and all of them one."""
 
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -14,16 +14,20 @@ Json = dict[str, Any]
 
 
 def merged_costs(answers: Iterable[Json]) -> Json:
-    """``/api/costs`` of all: rows of equal keys are added. There is at least one answer. Where a day ended between two
-    of them, the days of both are in it.
+    """``/api/costs`` of all. There is at least one answer. A complete one says it all. Without any, each is of the
+    worker's own ledger: rows of equal keys are added, and where a day ended between two of them, the days of both are
+    in it.
     """
     found = list(answers)
+    for answer in found:
+        if answer["complete"]:
+            return answer
     dates = Dates(
         min(date.fromisoformat(answer["from"]) for answer in found),
         max(date.fromisoformat(answer["to"]) for answer in found),
     )
     rows = summed(_row(shown) for answer in found for shown in answer["rows"])
-    return breakdown(Period(found[0]["period"]), dates, rows)
+    return breakdown(Period(found[0]["period"]), dates, rows, complete=False)
 
 
 def _row(shown: Json) -> Row:

@@ -19,7 +19,7 @@ import pytest
 from router_ext.costs.days import Dates
 from router_ext.ledger.opening import KEPT_DAYS
 from router_ext.ledger.sqlite import REPLACED, SqliteLedger
-from router_ext.model.ledger import MAX_COUNT, Key, Row
+from router_ext.model.ledger import MAX_COUNT, Key, Part, Row
 from router_ext.model.outcome import Usage
 from router_ext.model.shared import SpendTold
 from router_ext.ports import LedgerError
@@ -171,14 +171,25 @@ def test_rows_older_than_400_days_are_gone_at_the_next_opening(path: Path, age_d
     assert [found.key.day for found in rows_of(path)] == ([old, TODAY] if kept else [TODAY])
 
 
-def test_what_each_process_spent_is_kept_for_two_days(path: Path) -> None:
-    """Tomorrow somebody whose clock is late may still tell of today; the rows stay."""
+def test_parts_are_those_of_each_process_that_wrote_the_file(path: Path) -> None:
+    """What is booked is added to what is flushed; rows are the sums of them."""
     with opened(path, "one") as ledger:
         book(ledger, "shop")
-    for later, ids in ((1, ["one"]), (2, [])):
-        with opened(path, "two", TODAY + timedelta(days=later)) as ledger:
-            assert [told.router for told in ledger.told(TODAY)] == ids
-            assert ledger.spent(TODAY) == {"shop": 10}
+    with opened(path, "two", TODAY + timedelta(days=2)) as ledger:
+        book(ledger, "shop", "blog")
+        ledger.flush()
+        book(ledger, "shop")
+        book(ledger, "shop", day=YESTERDAY)
+        parts = sorted(ledger.parts(Dates(TODAY, TODAY)), key=lambda part: (part.router, part.row.key))
+        assert parts == [
+            Part("one", row(key("shop"), 1, 10)),
+            Part("two", row(key("blog"), 1, 10)),
+            Part("two", row(key("shop"), 2, 20)),
+        ]
+        assert ledger.rows(Dates(TODAY, TODAY)) == [row(key("blog"), 1, 10), row(key("shop"), 3, 30)]
+        assert ledger.days() == {TODAY: 3}
+        ledger.flush()
+        assert ledger.days() == {TODAY: 3, YESTERDAY: 1}
 
 
 # The file
@@ -260,12 +271,12 @@ def _other_application(path: Path) -> None:
 def _newer(path: Path) -> None:
     _ledger(path)
     with closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA user_version = 2")
+        other.execute("PRAGMA user_version = 3")
 
 
 def _cut(path: Path) -> None:
     _ledger(path)
-    path.write_bytes(path.read_bytes()[:5000])
+    path.write_bytes(path.read_bytes()[:4096])
 
 
 def _scribbled(path: Path) -> None:
@@ -294,7 +305,7 @@ def _link(path: Path) -> None:
         (_text, "is no ledger of router_ext: move it away, or set another server.data_dir"),
         (_byte, "is no ledger of router_ext"),
         (_other_application, "is no ledger of router_ext"),
-        (_newer, "is of version 2, and this router_ext knows 1 only"),
+        (_newer, "is of version 3, and this router_ext knows 2 only"),
         (_cut, "malformed"),
         (_scribbled, "is damaged"),
         (_folder, "Is a directory"),
@@ -321,10 +332,10 @@ def test_a_newer_version_is_known_from_the_wal_alone(path: Path) -> None:
     with opened(path) as ledger, closing(sqlite3.connect(path)) as other:
         book(ledger, "shop")
         ledger.flush()
-        other.execute("PRAGMA user_version = 2")
+        other.execute("PRAGMA user_version = 3")
         crashed = path.parent.parent / "crashed"
         shutil.copytree(path.parent, crashed)
-    with pytest.raises(LedgerError, match="is of version 2"):
+    with pytest.raises(LedgerError, match="is of version 3"):
         SqliteLedger(crashed / path.name, router="me", today=TODAY)
 
 
@@ -363,16 +374,17 @@ def test_a_locked_file_keeps_everything_booked_until_the_lock_is_gone(path: Path
 
 
 def test_a_flush_that_fails_halfway_has_written_nothing(path: Path) -> None:
-    """One of the tables is away: what was added to the other is taken back, and comes with the next flush."""
+    """The second of two rows is refused: the first is taken back, and comes with the next flush."""
+    refuse = "CREATE TRIGGER refuse BEFORE INSERT ON calls WHEN new.service = 'shop' BEGIN SELECT RAISE(ABORT, ''); END"
     with opened(path) as ledger, closing(sqlite3.connect(path)) as other:
-        other.execute("ALTER TABLE spent RENAME TO away")
-        book(ledger, "shop")
+        other.execute(refuse)
+        book(ledger, "blog", "shop")
         for _ in range(2):
-            assert ledger.flush() == "SQLITE_ERROR"
+            assert ledger.flush() == "SQLITE_CONSTRAINT_TRIGGER"
             assert other.execute("SELECT count(*) FROM calls").fetchone() == (0,)
-        other.execute("ALTER TABLE away RENAME TO spent")
+        other.execute("DROP TRIGGER refuse")
         assert ledger.flush() == ""
-    assert rows_of(path) == [row(key("shop"), 1, 10)]
+    assert rows_of(path) == [row(key("blog"), 1, 10), row(key("shop"), 1, 10)]
 
 
 @pytest.mark.parametrize("replace", [True, False])

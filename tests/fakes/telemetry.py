@@ -69,6 +69,7 @@ class RecordingTelemetry:
     verdicts: list[SchemaVerdict] = field(default_factory=list)
     gated: list[tuple[str, str]] = field(default_factory=list)
     charges: list[tuple[str, str, str, int]] = field(default_factory=list)
+    estimated: list[str] = field(default_factory=list)
     budget_actions: list[tuple[str, str]] = field(default_factory=list)
     unpriced_calls: list[str] = field(default_factory=list)
     rate_limits: list[str] = field(default_factory=list)
@@ -97,6 +98,10 @@ class RecordingTelemetry:
     def charged(self, caller: Caller, backend: str, kind: str, usage: Usage, micro_usd: int) -> None:
         """Keeps the cost by service, backend and kind."""
         self.charges.append((caller.service, backend, kind, micro_usd))
+
+    def usage_estimated(self, backend: str) -> None:
+        """Keeps the backend."""
+        self.estimated.append(backend)
 
     def budget_action(self, caller: Caller, action: str) -> None:
         """Keeps service and action."""

@@ -11,9 +11,10 @@ from starlette.testclient import TestClient
 
 from router_ext.admin.access import Access
 from router_ext.admin.api import admin_app
-from router_ext.admin.costs import Costs, cost_routes
+from router_ext.admin.costs import Costs, SharedLedger, cost_routes
 from router_ext.admin.status import Status
 from router_ext.config.sections import Budget
+from router_ext.costs.days import Dates
 from router_ext.model.ledger import Row
 from router_ext.model.secret import Secret
 from tests.fakes.clock import FakeClock
@@ -26,7 +27,7 @@ YESTERDAY, LAST_SUNDAY = date(2026, 12, 1), date(2026, 11, 29)
 class CostsRig:
     """The admin application at noon of Wednesday, 2026-12-02, UTC unless told otherwise."""
 
-    def __init__(self, *rows: Row, zone: str = "UTC", token: str = "") -> None:
+    def __init__(self, *rows: Row, zone: str = "UTC", token: str = "", shared: SharedLedger | None = None) -> None:
         self.ledger = FakeLedger(*rows)
         self.spent: dict[str, int] = {}
         self.last_hour: dict[str, int] = {}
@@ -39,6 +40,7 @@ class CostsRig:
             lambda: self.last_hour,
             self.clock,
             lambda: ZoneInfo(zone),
+            shared,
         )
         status = Status(
             snapshot=dict, decisions=list, is_ready=lambda: True, uptime_s=lambda: 1.0, registry=CollectorRegistry()
@@ -61,6 +63,19 @@ class CostsRig:
         return told
 
 
+class OneSharedLedger:
+    """Implements ``SharedLedger``; None is out of reach."""
+
+    def __init__(self, rows: list[Row] | None) -> None:
+        self.told = rows
+        self.asked: list[Dates] = []
+
+    async def rows(self, dates: Dates) -> list[Row] | None:
+        """What was given."""
+        self.asked.append(dates)
+        return self.told
+
+
 def test_a_breakdown_has_every_row_and_the_sums_of_them() -> None:
     """Sorted by day and names; dollars to the micro-dollar."""
     rig = CostsRig(
@@ -72,6 +87,7 @@ def test_a_breakdown_has_every_row_and_the_sums_of_them() -> None:
         "period": "today",
         "from": "2026-12-02",
         "to": "2026-12-02",
+        "complete": True,
         "total_usd": 2.300001,
         "rows": [
             {
@@ -210,3 +226,17 @@ def test_costs_need_the_token_where_there_is_one(path: str) -> None:
     rig = CostsRig(token="t0ken")
     assert rig.client.get(path).status_code == 401
     assert rig.client.get(path, headers={"authorization": "Bearer t0ken"}).status_code == 200
+
+
+def test_costs_of_a_shared_ledger_are_those_of_all_routers() -> None:
+    """Of the days of the period; what this process knows by itself is in it already."""
+    shared = OneSharedLedger([row(key("shop"), 5, 50)])
+    body = CostsRig(row(key("shop"), 1, 10), shared=shared).costs("?period=month")
+    assert (body["complete"], body["total_usd"], len(body["rows"])) == (True, 0.00005, 1)
+    assert shared.asked == [Dates(date(2026, 12, 1), date(2026, 12, 2))]
+
+
+def test_while_the_shared_ledger_is_out_of_reach_costs_are_this_process_s_and_say_so() -> None:
+    """A part does not look like the whole."""
+    body = CostsRig(row(key("shop"), 1, 10), shared=OneSharedLedger(None)).costs()
+    assert (body["complete"], body["total_usd"]) == (False, 0.00001)

@@ -34,6 +34,7 @@ server:
   queue_aware_routing: true
   queue_scrape_interval: 2.5
   timezone: Australia/Adelaide
+  usage: exact
   sessions: {enabled: true, store: redis, redis_url: "env:REDIS", encryption_key: "env:SESSION_KEY", ttl: 3h,
     max_sessions: 10, max_bytes: 1GiB, max_context_tokens: 4000, store_timeout: 100ms}
 backends:
@@ -54,7 +55,8 @@ rules:
      priority_level: high, content_type: text}, backends: [a, b], max_cost_1m: 5, required_capabilities: [json_output],
      max_ttft_ms: 300}
 defaults: {fallback_chain: [b, a]}
-budgets: {my-service: {daily_limit_usd: 50, action: downgrade, downgrade_target: a}, default: {daily_limit_usd: 0.5}}
+budgets: {my-service: {daily_limit_usd: 50, action: downgrade, downgrade_target: a, usage: estimate},
+  default: {daily_limit_usd: 0.5}}
 rate_limits: {my-service: {requests_per_second: 2.5, burst_size: 10}, default: {requests_per_second: 1, burst_size: 1}}
 quality_gate: {enabled: true, mode: parallel, fallback_backend: b, sample_rate: 0.5, streaming: observe,
   on_exhausted: error, schema_timeout: 250ms,

@@ -20,6 +20,7 @@ from router_ext.config.sections import (
     StoreKind,
     Streaming,
     UnixAddress,
+    UsageMode,
 )
 from router_ext.model.backend import Backend, BackendType, CircuitBreaker, Endpoint
 from router_ext.model.gate import Checks
@@ -60,6 +61,7 @@ def test_every_setting_of_a_full_file_is_read() -> None:
             queue_aware_routing=True,
             queue_scrape_interval_s=2.5,
             timezone=ZoneInfo("Australia/Adelaide"),
+            usage=UsageMode.EXACT,
             sessions=Sessions(
                 enabled=True,
                 store=StoreKind.REDIS,
@@ -110,7 +112,7 @@ def test_every_setting_of_a_full_file_is_read() -> None:
             ),
         ),
         defaults=Defaults(("b", "a")),
-        budgets=(Budget("my-service", 50.0, "downgrade", "a"), Budget("default", 0.5)),
+        budgets=(Budget("my-service", 50.0, "downgrade", "a", UsageMode.ESTIMATE), Budget("default", 0.5)),
         rate_limits=(RateLimit("my-service", 2.5, 10), RateLimit("default", 1.0, 1)),
         quality_gate=QualityGate(
             enabled=True,
@@ -219,6 +221,7 @@ SERVER_BOUNDS = [
         ["UTC", "Etc/GMT+5", "America/Argentina/Buenos_Aires"],
         ["''", "Mars", "Europe", "+01:00", "1", "[UTC]"],
     ),
+    ("usage", ["exact", "estimate"], ["''", "exactly", "true", "1"]),
     ("sessions", ["{max_sessions: 1}"], ["{max_sessions: 0}", "{max_context_tokens: 0}", "[]", "1"]),
 ]
 

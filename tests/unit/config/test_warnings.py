@@ -129,5 +129,5 @@ def test_warnings_know_their_line() -> None:
     assert [warning.line for warning in found] == sorted(warning.line for warning in found)
     assert [(warning.path, warning.line) for warning in found[:2]] == [
         ("server.admin_host", 4),
-        ("backends[1].api_key", 30),
+        ("backends[1].api_key", 31),
     ]

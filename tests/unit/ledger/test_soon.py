@@ -6,6 +6,7 @@ import pytest
 
 from router_ext.ledger import soon
 from router_ext.ledger.soon import FlushedSoon
+from router_ext.model.ledger import Key
 from tests.fakes.ledger import TODAY, USAGE, FakeLedger, key
 
 
@@ -87,3 +88,14 @@ async def test_sums_are_those_of_the_ledger() -> None:
     rig = Rig()
     rig.book(2)
     assert rig.ledger.spent(TODAY) == {"shop": 20}
+
+
+async def test_each_booking_is_told_by_its_key() -> None:
+    """After it counts in every sum."""
+    changed: list[tuple[Key, dict[str, int]]] = []
+    file = FakeLedger()
+    ledger = FlushedSoon(file, lambda _: None, lambda of: changed.append((of, file.spent(TODAY))))
+    for service in ("shop", "blog"):
+        ledger.book(key(service), USAGE, 10, estimated=False)
+    assert changed == [(key("shop"), {"shop": 10}), (key("blog"), {"shop": 10, "blog": 10})]
+    ledger.stop()

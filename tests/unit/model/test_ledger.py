@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from router_ext.model.ledger import MAX_COUNT, Row, row_of, summed
+from router_ext.model.ledger import MAX_COUNT, Part, Row, row_of, summed, united
 from router_ext.model.outcome import Usage
-from tests.fakes.ledger import key
+from tests.fakes.ledger import key, row
 
 
 def test_the_row_of_a_call_says_what_its_engine_told() -> None:
@@ -49,3 +49,11 @@ def test_sums_have_one_row_for_each_key_in_their_order() -> None:
         (each, 2, 2 * number) for number, each in enumerate(keys)
     ]
     assert summed([]) == []
+
+
+def test_of_one_part_from_several_sources_the_newest_counts() -> None:
+    """In whatever order they come; parts of different processes are added."""
+    parts = [Part("one", row(key(), 2, 20)), Part("one", row(key(), 3, 30)), Part("two", row(key(), 1, 10))]
+    for told in (parts, parts[::-1], parts * 2):
+        assert united([*told, Part("one", row(key("blog"), 1, 10))]) == [row(key("blog"), 1, 10), row(key(), 4, 40)]
+    assert united([]) == []

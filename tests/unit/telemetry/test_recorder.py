@@ -76,6 +76,16 @@ def test_tokens_are_counted_by_backend_and_direction() -> None:
     }
 
 
+def test_calls_whose_tokens_are_estimated_are_counted_and_marked() -> None:
+    """By backend; the line of an exchange with exact tokens has no such field."""
+    rig = RecorderRig()
+    rig.recorder.usage_estimated("b")
+    assert rig.series("usage_estimated_total") == {("b",): 1.0}
+    for estimated in (False, True):
+        rig.recorder.settled(_decision(), Outcome(record("t-1"), None, None, Usage(9, 1), estimated=estimated))
+    assert [line.get("usage_estimated") for line in rig.lines()] == [None, True]
+
+
 def test_costs_are_counted_in_dollars_by_service_backend_and_kind() -> None:
     """Two calls of $1.25 and $0.000001; one without a cost shows its series, and a service without a name is other."""
     rig = RecorderRig()

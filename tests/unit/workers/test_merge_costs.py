@@ -16,8 +16,8 @@ NOON = datetime(2026, 12, 2, 12, tzinfo=UTC).timestamp()
 
 
 def answer(*rows: Row, first: date = TODAY, last: date = TODAY) -> dict[str, Any]:
-    """A worker's answer."""
-    return breakdown(Period.WEEK, Dates(first, last), rows)
+    """A worker's answer while it knows of itself only."""
+    return breakdown(Period.WEEK, Dates(first, last), rows, complete=False)
 
 
 def test_rows_of_equal_keys_are_added_and_the_others_stand_beside_them() -> None:
@@ -49,6 +49,12 @@ def test_a_midnight_between_two_answers_is_in_both_days() -> None:
     merged = merged_costs([answer(row(key())), early])
     assert (merged["from"], merged["to"]) == ("2026-12-01", "2026-12-02")
     assert [shown["day"] for shown in merged["rows"]] == ["2026-12-01", "2026-12-02"]
+
+
+def test_a_worker_that_knows_of_all_says_it_all() -> None:
+    """The others' own rows are in its answer already."""
+    whole = breakdown(Period.WEEK, Dates(TODAY, TODAY), [row(key(), 5, 50)])
+    assert merged_costs([answer(row(key(), 2, 20)), whole, answer(row(key(), 3, 30))]) == whole
 
 
 def _told(service: str, spent: int, last_hour: int, limit: int | None = None) -> dict[str, Any]:
