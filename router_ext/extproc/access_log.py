@@ -13,6 +13,7 @@ from router_ext.engine.engine import Engine
 from router_ext.extproc.codec import METADATA_NAMESPACE
 from router_ext.model.outcome import AccessRecord, StreamEnd, Usage
 from router_ext.ports import Telemetry
+from router_ext.stream.words import COUNTS, usage_of
 
 USAGE_NAMESPACE: Final = "router_ext.usage"
 """Namespace of the dynamic metadata into which Envoy puts the token counts of an answer, and how a stream ended."""
@@ -50,7 +51,7 @@ _FLAGS: Final = {
 """Fields of ``ResponseFlags`` and the short names that Envoy's documentation and text logs use."""
 
 
-_USAGE_FIELDS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
+_COUNTED: Final = frozenset(COUNTS.values())
 
 _STREAM_ENDS: Final = {end.value: end for end in StreamEnd}
 
@@ -117,12 +118,7 @@ def _usage(spaces: _Spaces) -> Usage | None:
     if USAGE_NAMESPACE not in spaces:
         return None
     fields = spaces[USAGE_NAMESPACE].fields
-    if not any(name in fields for name in _USAGE_FIELDS):
-        return None
-    prompt, completion, cached = (
-        _count(fields[name].number_value) if name in fields else None for name in _USAGE_FIELDS
-    )
-    return Usage(prompt or 0, completion or 0, cached)
+    return usage_of({name: _count(fields[name].number_value) for name in _COUNTED if name in fields})
 
 
 def _count(number: float) -> int:

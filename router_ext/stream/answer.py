@@ -10,7 +10,7 @@ import orjson
 
 from router_ext.model.outcome import StreamEnd, Usage
 from router_ext.stream.sse import SseReader, holds_token
-from router_ext.stream.words import COUNTS
+from router_ext.stream.words import COUNTS, usage_of
 
 CARRY_BYTES: Final = 128
 """How much of a piece's end is looked at again with the next one: longer than any key with its number."""
@@ -43,7 +43,7 @@ class UsageReader:
     @property
     def usage(self) -> Usage | None:
         """The counts so far, None before any was seen."""
-        return Usage(**self._counts) if self._counts else None
+        return usage_of(self._counts)
 
 
 class StreamReader:

@@ -1,9 +1,13 @@
 """The words in which the inference APIs speak of token counts and of a stream's end."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from router_ext.model.outcome import StreamEnd
+from router_ext.model.outcome import StreamEnd, Usage
 from router_ext.model.request import Api
+
+CACHE_READ: Final = "cache_read_tokens"
+CACHE_WRITTEN: Final = "cache_written_tokens"
 
 COUNTS: Final[dict[str, str]] = {
     "prompt_tokens": "prompt_tokens",
@@ -11,9 +15,26 @@ COUNTS: Final[dict[str, str]] = {
     "completion_tokens": "completion_tokens",
     "output_tokens": "completion_tokens",
     "cached_tokens": "cached_tokens",
-    "cache_read_input_tokens": "cached_tokens",
+    "cache_read_input_tokens": CACHE_READ,
+    "cache_creation_input_tokens": CACHE_WRITTEN,
 }
-"""JSON key of an answer → field of ``Usage``: chat completions, completions and embeddings; responses; messages."""
+"""JSON key of an answer → what it counts: a field of ``Usage``, or one that ``usage_of`` knows."""
+
+
+def usage_of(counts: Mapping[str, int]) -> Usage | None:
+    """The usage that an answer's ``counts`` make; None where there are none.
+
+    In chat completions, completions, embeddings and responses the prompt's count holds the cached tokens. In messages
+    it does not: what was read from the cache, and what was written to it, comes on top.
+    """
+    if not counts:
+        return None
+    prompt, completion = counts.get("prompt_tokens", 0), counts.get("completion_tokens", 0)
+    if CACHE_READ in counts or CACHE_WRITTEN in counts:
+        read = counts.get(CACHE_READ, 0)
+        return Usage(prompt + read + counts.get(CACHE_WRITTEN, 0), completion, read)
+    return Usage(prompt, completion, counts.get("cached_tokens"))
+
 
 CHOICES: Final = "choices"
 TYPED: Final = "typed"

@@ -19,7 +19,7 @@ GATE: Final = QualityGate(enabled=True, fallback_backend="gamma", checks=Checks(
 STAND_IN: Final = Response((b"router unavailable",), 503, (("content-type", "text/plain"), ("etag", '"e"')), sized=True)
 """What Envoy says in place of an upstream while the router brings the answer."""
 
-GZIPPED: Final = gzip.compress(b'{"error":"no"}')
+GZIPPED: Final = gzip.compress(b'{"error":"no"}', mtime=0)
 CODED: Final = (("content-type", "application/json"), ("content-encoding", "gzip"), ("etag", '"x"'))
 GOOD: Final = completion({"role": "assistant", "content": "Hello."})
 JSON: Final = ("content-type", "application/json")

@@ -111,6 +111,8 @@ def test_each_flag_has_its_short_name(stand: Stand, field: str) -> None:
     [
         ({"prompt_tokens": 11, "completion_tokens": 7, "cached_tokens": 5}, Usage(11, 7, 5)),
         ({"prompt_tokens": 3}, Usage(3)),
+        ({"prompt_tokens": 1, "completion_tokens": 7, "cache_read_tokens": 31}, Usage(32, 7, 31)),
+        ({"prompt_tokens": 1, "cache_read_tokens": 0, "cache_written_tokens": 40}, Usage(41, 0, 0)),
         ({"prompt_tokens": "many", "completion_tokens": None}, Usage()),
         ({"prompt_tokens": -1, "completion_tokens": float("inf")}, Usage()),
         ({"prompt_tokens": float("nan"), "completion_tokens": 2.0**53}, Usage(0, 9_007_199_254_740_992)),

@@ -156,7 +156,11 @@ UNJUDGED = {
     "a GET": ("GET", CHAT, _answer()),
     "another status": ("POST", CHAT, _answer(status=500)),
     "JSON": ("POST", CHAT, _answer("application/json", body=b'{"choices":[]}')),
-    "a compressed stream": ("POST", CHAT, _answer(body=gzip.compress(TEXT), headers={"content-encoding": "gzip"})),
+    "a compressed stream": (
+        "POST",
+        CHAT,
+        _answer(body=gzip.compress(TEXT, mtime=0), headers={"content-encoding": "gzip"}),
+    ),
 }
 
 

@@ -20,6 +20,8 @@ CHAT_USAGE = {"usage": {"prompt_tokens": 11, "completion_tokens": 7, "prompt_tok
 RESPONSES_USAGE = {"usage": {"input_tokens": 11, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 7}}
 MESSAGES_USAGE = {"usage": {"input_tokens": 11, "cache_read_input_tokens": 4, "output_tokens": 7}}
 ALL_COUNTS = {"prompt_tokens": 11, "completion_tokens": 7, "cached_tokens": 4}
+BESIDE = {"prompt_tokens": 11, "completion_tokens": 7, "cache_read_tokens": 4}
+"""The messages API counts cached tokens beside the prompt's: they have a key of their own."""
 
 
 def _sse(*events: object) -> list[bytes]:
@@ -51,18 +53,22 @@ async def _exchange(logs: Path, backend: FakeBackend, path: str = CHAT) -> tuple
     return answer.body, {name: value for name, value in read.items() if name != "stream_end"}
 
 
-@pytest.mark.parametrize("answer", [CHAT_USAGE, RESPONSES_USAGE, MESSAGES_USAGE], ids=["chat", "responses", "messages"])
-async def test_a_plain_answer_is_counted(answer: object, tmp_path: Path) -> None:
-    """Every API's words end under the same three keys; a character set in the content type changes nothing."""
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [(CHAT_USAGE, ALL_COUNTS), (RESPONSES_USAGE, ALL_COUNTS), (MESSAGES_USAGE, BESIDE)],
+    ids=["chat", "responses", "messages"],
+)
+async def test_a_plain_answer_is_counted(answer: object, wanted: dict[str, int], tmp_path: Path) -> None:
+    """Every API's words end under the same keys; a character set in the content type changes nothing."""
     text = json.dumps(answer)
-    assert await _exchange(tmp_path, _answering(text)) == (text.encode(), ALL_COUNTS)
+    assert await _exchange(tmp_path, _answering(text)) == (text.encode(), wanted)
 
 
 @pytest.mark.parametrize(
-    ("path", "events"),
+    ("path", "events", "wanted"),
     [
-        (CHAT, _sse({"choices": [], "usage": None}, CHAT_USAGE, "[DONE]")),
-        (RESPONSES, _sse({"type": "response.completed", "response": RESPONSES_USAGE})),
+        (CHAT, _sse({"choices": [], "usage": None}, CHAT_USAGE, "[DONE]"), ALL_COUNTS),
+        (RESPONSES, _sse({"type": "response.completed", "response": RESPONSES_USAGE}), ALL_COUNTS),
         (
             MESSAGES,
             _sse(
@@ -71,14 +77,17 @@ async def test_a_plain_answer_is_counted(answer: object, tmp_path: Path) -> None
                 {"type": "message_delta", "usage": {"output_tokens": 7}},
                 {"type": "message_stop"},
             ),
+            BESIDE,
         ),
     ],
     ids=["chat", "responses", "messages"],
 )
-async def test_a_streamed_answer_is_counted(path: str, events: list[bytes], tmp_path: Path) -> None:
+async def test_a_streamed_answer_is_counted(
+    path: str, events: list[bytes], wanted: dict[str, int], tmp_path: Path
+) -> None:
     """Where a stream tells a count more than once the last one holds."""
     body, counts = await _exchange(tmp_path, _streaming(events), path)
-    assert (body, counts) == (b"".join(events), ALL_COUNTS)
+    assert (body, counts) == (b"".join(events), wanted)
 
 
 async def test_counts_are_found_wherever_the_answer_is_cut(tmp_path: Path) -> None:

@@ -94,11 +94,11 @@ def test_any_split_tells_the_same() -> None:
 
 
 def test_the_counts_of_every_api_are_read() -> None:
-    """The words differ, the last figure counts."""
+    """The words differ, the last figure counts. The messages API counts cached tokens beside those of the prompt."""
     reader = UsageReader()
     reader.feed(b'{"usage":{"input_tokens":5,"output_tokens":1,"cache_read_input_tokens":2}}')
     reader.feed(b'{"usage":{"output_tokens": 9}}')
-    assert reader.usage == Usage(5, 9, 2)
+    assert reader.usage == Usage(7, 9, 2)
 
 
 def test_a_count_that_no_engine_can_mean_is_not_read() -> None:
