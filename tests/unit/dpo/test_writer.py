@@ -79,7 +79,7 @@ async def test_a_full_queue_drops_lines_and_says_so_once(path: Path, monkeypatch
     assert [writer.offer(numbered(number, 99)) for number in range(4)] == [True, True, False, False]
     assert (told.dropped, told.told) == ({"queue_full": 2}, ["pairs.jsonl failing: queue_full"])
     async with _running(writer):
-        await _until(lambda: told.written == 2)
+        await _until(lambda: told.written == 2 and len(told.told) == 2)
         assert told.told[1:] == ["pairs.jsonl recovered: queue_full"]
         assert writer.offer(numbered(4, 99))
     assert numbers_in(path) == [0, 1, 4]
