@@ -31,6 +31,10 @@ class Charges:
         """Takes over the services of a new configuration."""
         self._named_services = named_services
 
+    def flush(self) -> None:
+        """What was booked is about to be told of: from then on it is on file, as far as there is one to write to."""
+        self._ledger.flush()
+
     def book(self, decision: Decision, backend: Backend, kind: str, usage: Usage, *, estimated: bool = False) -> None:
         """Counts the tokens and the cost of one answer. ``kind`` is one of ``model.money``; that of a shadow is in the
         ledger, and no budget sees it. ``estimated``: the usage is none that an engine reported.

@@ -331,6 +331,7 @@ class Engine:
         end = self._attempts.settle(exchange.attempt, end_of(exchange, record))
         if exchange.turn is not None:
             self._sessions.ended(exchange.turn, client_left=end.failure == CLIENT_LEFT)
+        self.charges.flush()
         how = end.failure, end.ttft_s, end.usage, exchange.attempts, exchange.assignment
         outcome = Outcome(record, *how, estimated=end.estimated)
         self._telemetry.settled(exchange.attempt.decision, outcome)

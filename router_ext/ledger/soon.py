@@ -32,6 +32,7 @@ class FlushedSoon:
         self._error = ""
         self._due: asyncio.Handle | None = None
         self._retry_s = FIRST_RETRY_S
+        self._resting = False
 
     def book(self, key: Key, usage: Usage, micro_usd: int, *, estimated: bool) -> None:
         """See ``ports.Ledger``."""
@@ -42,7 +43,10 @@ class FlushedSoon:
             self._due = asyncio.get_running_loop().call_soon(self._try_again)
 
     def flush(self) -> str:
-        """See ``ports.Ledger``."""
+        """See ``ports.Ledger``. A file that failed is left alone until its time comes."""
+        return self._error if self._resting else self._write()
+
+    def _write(self) -> str:
         error = self._ledger.flush()
         if error != self._error:
             self._error = error
@@ -62,11 +66,12 @@ class FlushedSoon:
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        self.flush()
+        self._write()
 
     def _try_again(self) -> None:
         self._due = None
-        if not self.flush():
+        self._resting = bool(self._write())
+        if not self._resting:
             self._retry_s = FIRST_RETRY_S
             return
         self._due = asyncio.get_running_loop().call_later(self._retry_s, self._try_again)

@@ -101,7 +101,7 @@ async def test_a_killed_router_has_lost_nothing_that_was_settled(running: Stack)
     await asyncio.to_thread(running.await_routed)
     after = booked(running, "shop")
     assert after[0] - before[0] >= len(lines) >= 50
-    # An entry that was booked in the very tick of the kill may lack its line; none has a line and is not booked.
+    # One that was booked in the very moment of the kill may lack its line; none has a line and is not booked.
     assert after[0] - before[0] - len(lines) <= 20
     (told,) = (item for item in asked(running, "/api/costs/forecast")["forecasts"] if item["service"] == "shop")
     assert told["spent_today"] == pytest.approx(after[3] / 1e6)

@@ -37,6 +37,15 @@ async def test_what_is_booked_in_one_tick_is_flushed_once() -> None:
     assert (rig.file.flushes, len(rig.file.kept), rig.told) == (2, 4, [])
 
 
+async def test_who_cannot_wait_for_the_tick_flushes() -> None:
+    """What is told of next is on file by then; the tick finds nothing left."""
+    rig = Rig()
+    rig.book(2)
+    assert (rig.ledger.flush(), len(rig.file.kept)) == ("", 2)
+    await asyncio.sleep(0)
+    assert (rig.file.flushes, len(rig.file.kept)) == (2, 2)
+
+
 async def test_an_error_is_told_once_and_so_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is tried again without anything new being booked, and not at each booking."""
     monkeypatch.setattr(soon, "FIRST_RETRY_S", 0.001)
@@ -62,7 +71,9 @@ async def test_a_failing_file_is_left_alone_for_a_while() -> None:
         rig.book()
         await asyncio.sleep(0)
     assert (rig.file.flushes, len(rig.file.waiting)) == (1, 10)
+    assert (rig.ledger.flush(), rig.file.flushes) == ("SQLITE_BUSY", 1)
     rig.ledger.stop()
+    assert rig.file.flushes == 2
 
 
 async def test_another_error_is_told_too() -> None:
