@@ -178,7 +178,9 @@ async def test_a_judge_has_no_secrets_and_is_bounded(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("BACKEND_API_KEY", "sk-secret")
     async with open_court(judges=1) as court:
         await court.judge(True, "1")
-        judge = psutil.Process(next(iter(court.court.pids)))
+        # The one that stands by has had no request, which would bound its processor time.
+        judges = [psutil.Process(pid) for pid in court.court.pids]
+        judge = max(judges, key=lambda process: process.rlimit(psutil.RLIMIT_CPU)[0])
         assert "BACKEND_API_KEY" not in judge.environ()
         assert "PATH" in judge.environ()
         assert judge.rlimit(psutil.RLIMIT_AS)[0] == 512 * 1024 * 1024
