@@ -314,7 +314,7 @@ async def test_a_hostile_schema_delays_nobody_else(running: Stack) -> None:
         hostile = asyncio.create_task(ask(running, schema_header(schema)))
         worst = await slowest_other(hostile)
         assert hostile.result().status == 200
-        assert worst < quiet + 0.25
+        assert worst < quiet + 0.5
 
 
 async def test_a_reference_to_elsewhere_is_never_followed(running: Stack) -> None:
@@ -347,7 +347,7 @@ async def test_when_all_answers_are_bad_an_error_can_be_asked_for() -> None:
 async def test_both_at_once_takes_no_longer_than_the_fallback_alone() -> None:
     """A bad answer costs nothing then; a good one ends the other call."""
     with stack(config("parallel"), SIMS) as running:
-        running.sim_faults("strong", content=BETTER, delay_s=0.5)
+        running.sim_faults("strong", content=BETTER, delay_s=1.0)
         says(running, cheap='{"name": 7}')
         alone, both = [], []
         for _ in range(3):
@@ -365,7 +365,7 @@ async def test_both_at_once_takes_no_longer_than_the_fallback_alone() -> None:
         says(running, cheap=GOOD)
         began = time.monotonic()
         assert (await ask(running, schema_header(PERSON))).verdict == (200, "passed", "cheap")
-        assert time.monotonic() - began < 0.4
+        assert time.monotonic() - began < 0.8
         await asyncio.to_thread(wait_until, lambda: running.in_flight() == 0, "the other call to end")
 
 

@@ -98,7 +98,7 @@ async def test_a_shadow_that_hangs_costs_the_caller_nothing() -> None:
         assert {status for status, _, _ in answers} == {200}
         hung = sorted(seconds for _, _, seconds in answers)
         # A shadowed answer goes through the router, which takes milliseconds; a shadow that holds it up takes a minute.
-        assert hung[38] < plain[38] + 0.25
+        assert hung[38] < plain[38] + 2.0
         assert running.metric(SHADOWS, result="dropped") == 36
         await asyncio.to_thread(wait_until, lambda: running.in_flight_of("a") == 0, "the answers to be settled")
         assert running.in_flight_of("b") == 4
