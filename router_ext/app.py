@@ -55,12 +55,12 @@ from router_ext.sessions.build import build_store
 from router_ext.sessions.memory import MemoryStore
 from router_ext.shared.build import build_bus
 from router_ext.shared.bus import RedisBus
-from router_ext.telemetry.gate import GateRecorder
+from router_ext.telemetry.judges import JudgeRecorder
 from router_ext.telemetry.ledger import LedgerRecorder
+from router_ext.telemetry.lines import pairs_recorder, shadow_log_recorder
 from router_ext.telemetry.log import get_logger
 from router_ext.telemetry.metrics import BackendCollector, BudgetCollector, Metrics, SpendCollector
 from router_ext.telemetry.recorder import Recorder
-from router_ext.telemetry.shadow import ShadowLogRecorder
 from router_ext.workers.place import WorkerPlace
 
 RESTART_DELAY_S: Final = 1.0
@@ -110,20 +110,16 @@ class Router:
         self._access = _access(config.server, environ, worker)
         self._shared = build_bus(config.server, self._recorder, sender=secrets.token_hex(8))
         self._tally = None if worker is None else Tally.open(worker.folder.tally, worker.index)
-        told = GateRecorder(self._metrics, self._log)
-        self._court = SchemaCourt(deadline_s=config.quality_gate.schema_timeout_s, told=told.judge_lost)
-        self._export = build_export(
-            config.quality_gate.dpo_export, told, self._clock, None if worker is None else worker.index
-        )
-        self._shadow_log = build_shadow_log(
-            config,
-            ShadowLogRecorder(self._metrics, self._log),
-            self._clock,
-            None if worker is None else worker.index,
-        )
+        number = None if worker is None else worker.index
+        recorded = self._metrics, self._log
+        lost = JudgeRecorder(*recorded).judge_lost
+        self._court = SchemaCourt(deadline_s=config.quality_gate.schema_timeout_s, told=lost)
+        export = config.quality_gate.dpo_export
+        self._export = build_export(export, pairs_recorder(*recorded), self._clock, number)
+        self._shadow_log = build_shadow_log(config, shadow_log_recorder(*recorded), self._clock, number)
         id_prefix = _id_prefix(worker)
         today = day_at(self._clock.wall(), config.server.timezone).date
-        ledger_file = ledger_path(config.server.data_dir, None if worker is None else worker.index)
+        ledger_file = ledger_path(config.server.data_dir, number)
         self._ledger_file = SqliteLedger(ledger_file, router=id_prefix, today=today)
         ledger_recorder = LedgerRecorder(self._metrics, self._log)
         self._shared_ledger = build_shared_ledger(config.server, self._ledger_file, ledger_recorder, router=id_prefix)

@@ -1,17 +1,15 @@
 """From rescues to lines of preference pairs, off the event loop: a prompt may be long, and masking takes its time."""
 
-import asyncio
-from typing import Final, Protocol
+from functools import partial
+from typing import Final
 
 from router_ext.config.sections import DpoExport as DpoConfig
+from router_ext.dpo.making import LinesInMaking, LinesTelemetry
 from router_ext.dpo.pair import Pair, Unfit, line_of, prompt_of, redacted_pair
 from router_ext.dpo.paths import worker_path
-from router_ext.dpo.writer import Dropped, JsonLinesWriter, WriterTelemetry
+from router_ext.dpo.writer import JsonLinesWriter
 from router_ext.model.gate import ReadAnswer
 from router_ext.ports import Clock, Rescue
-
-MAX_MAKING: Final = 64
-"""Most lines that are made at a time. Each holds on to the body of a request."""
 
 SEVERAL: Final = "several_choices"
 """Why a rescue is no pair: an answer has several choices, of which not all need be bad."""
@@ -20,62 +18,22 @@ NO_TEXT: Final = "no_text"
 """Why a rescue is no pair: an answer of it is a tool call, or has no text."""
 
 
-class ExportTelemetry(Protocol):
-    """What became of rescues that gave no line. Cheap, never raises."""
-
-    def pair_unfit(self, reason: str) -> None:
-        """A rescue is no pair: one of ``Unfit``, ``SEVERAL`` or ``NO_TEXT``."""
-        ...
-
-    def lines_dropped(self, reason: Dropped, count: int) -> None:
-        """So many lines (≥ 1) were given up."""
-        ...
-
-
-class GateTelemetry(ExportTelemetry, WriterTelemetry, Protocol):
-    """All of it."""
-
-
-class DpoExport:
-    """Implements ``ports.PairSink``. Used from one event loop."""
+class DpoExport(LinesInMaking):
+    """Implements ``ports.PairSink``."""
 
     def __init__(
-        self, writer: JsonLinesWriter, telemetry: ExportTelemetry, clock: Clock, *, redact: bool = False
+        self, writer: JsonLinesWriter, telemetry: LinesTelemetry, clock: Clock, *, redact: bool = False
     ) -> None:
-        self._writer = writer
-        self._telemetry = telemetry
+        super().__init__(writer, telemetry)
         self._clock = clock
         self._redact = redact
-        self._making: set[asyncio.Task[None]] = set()
 
     def offer(self, rescue: Rescue) -> None:
         """See ``ports.PairSink``."""
-        if len(self._making) >= MAX_MAKING:
-            self._telemetry.lines_dropped(Dropped.QUEUE_FULL, 1)
-            return
-        task = asyncio.create_task(self._make(rescue, self._clock.wall()), name="dpo-line")
-        self._making.add(task)
-        task.add_done_callback(self._making.discard)
-
-    async def run(self) -> None:
-        """Writes until cancelled."""
-        await self._writer.run()
-
-    async def close(self) -> None:
-        """Writes what was offered before."""
-        if self._making:
-            await asyncio.gather(*self._making)
-        await self._writer.close()
-
-    async def _make(self, rescue: Rescue, now: float) -> None:
-        made = await asyncio.to_thread(pair_line, rescue, now, redact=self._redact)
-        if isinstance(made, bytes):
-            self._writer.offer(made)
-        else:
-            self._telemetry.pair_unfit(made)
+        self.begin(partial(pair_line, rescue, self._clock.wall(), redact=self._redact))
 
 
-def build_export(config: DpoConfig, telemetry: GateTelemetry, clock: Clock, worker: int | None) -> DpoExport | None:
+def build_export(config: DpoConfig, telemetry: LinesTelemetry, clock: Clock, worker: int | None) -> DpoExport | None:
     """The export that a configuration asks for, into the file of ``worker`` where there are several; else None."""
     if not config.enabled:
         return None

@@ -1,54 +1,31 @@
 """The answers that shadows compared as lines of JSON, made off the event loop as pairs are."""
 
-import asyncio
-from typing import Final
+from functools import partial
 
 from router_ext.config.sections import RouterConfig
+from router_ext.dpo.making import LinesInMaking, LinesTelemetry
 from router_ext.dpo.pair import json_line, written_time
 from router_ext.dpo.paths import worker_path
 from router_ext.dpo.redact import redacted
-from router_ext.dpo.writer import Dropped, JsonLinesWriter, WriterTelemetry
+from router_ext.dpo.writer import JsonLinesWriter
 from router_ext.model.shadow import Comparison, VariantAnswer
 from router_ext.ports import Clock
 
-MAX_MAKING: Final = 64
-"""Most lines that are made at a time. Each holds on to two answers."""
 
+class ShadowLog(LinesInMaking):
+    """Implements ``ports.ShadowSink``."""
 
-class ShadowLog:
-    """Implements ``ports.ShadowSink``. Used from one event loop."""
-
-    def __init__(self, writer: JsonLinesWriter, telemetry: WriterTelemetry, *, redact: bool = False) -> None:
-        self._writer = writer
-        self._telemetry = telemetry
+    def __init__(self, writer: JsonLinesWriter, telemetry: LinesTelemetry, *, redact: bool = False) -> None:
+        super().__init__(writer, telemetry)
         self._redact = redact
-        self._making: set[asyncio.Task[None]] = set()
 
     def offer(self, comparison: Comparison) -> None:
         """See ``ports.ShadowSink``."""
-        if len(self._making) >= MAX_MAKING:
-            self._telemetry.lines_dropped(Dropped.QUEUE_FULL, 1)
-            return
-        task = asyncio.create_task(self._make(comparison), name="shadow-line")
-        self._making.add(task)
-        task.add_done_callback(self._making.discard)
-
-    async def run(self) -> None:
-        """Writes until cancelled."""
-        await self._writer.run()
-
-    async def close(self) -> None:
-        """Writes what was offered before."""
-        if self._making:
-            await asyncio.gather(*self._making)
-        await self._writer.close()
-
-    async def _make(self, comparison: Comparison) -> None:
-        self._writer.offer(await asyncio.to_thread(comparison_line, comparison, redact=self._redact))
+        self.begin(partial(comparison_line, comparison, redact=self._redact))
 
 
 def build_shadow_log(
-    config: RouterConfig, telemetry: WriterTelemetry, clock: Clock, worker: int | None
+    config: RouterConfig, telemetry: LinesTelemetry, clock: Clock, worker: int | None
 ) -> ShadowLog | None:
     """The log that a configuration asks for, into the file of ``worker`` where there are several; else None. Size and
     number of files and masking are those of ``quality_gate.dpo_export``, enabled or not.

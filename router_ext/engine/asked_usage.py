@@ -3,17 +3,12 @@
 Then it has to bring the answer itself: the event that reports them is not for the client.
 """
 
-from typing import Final
-
 from router_ext.config.sections import DEFAULT_SERVICE, RouterConfig, UsageMode
 from router_ext.engine.exchanges import OpenExchange
 from router_ext.engine.spend import OTHER
 from router_ext.model.backend import Backend
-from router_ext.model.request import Api
+from router_ext.model.request import TEXT_PATHS
 from router_ext.payload.stream_options import ask_for_usage
-
-_PATHS: Final = frozenset({Api.CHAT.value, Api.COMPLETIONS.value})
-"""APIs with ``stream_options``; the streams of the others report their usage as they are."""
 
 
 def usage_of(config: RouterConfig, service: str) -> UsageMode:
@@ -30,7 +25,8 @@ def usage_of(config: RouterConfig, service: str) -> UsageMode:
 def look(config: RouterConfig, exchange: OpenExchange) -> bool:
     """Notes in a new exchange whether its backends are asked; True when the one that it goes to is."""
     request, kept = exchange.attempt.decision.request, exchange.kept
-    if kept is None or not request.stream or request.path not in _PATHS:
+    # The streams of the other APIs report their usage as they are.
+    if kept is None or not request.stream or request.path not in TEXT_PATHS:
         return False
     if usage_of(config, request.caller.service) is UsageMode.EXACT:
         exchange.wants_usage = ask_for_usage(kept.body.envelope) is not None

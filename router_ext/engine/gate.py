@@ -13,6 +13,7 @@ from router_ext.engine.gate_ask import GateAsk, NotGated
 from router_ext.gate.checks import fault_before_json
 from router_ext.gate.judged import texts_to_judge
 from router_ext.model.gate import BadSchema, Fault, Quality, ReadAnswer, SchemaVerdict
+from router_ext.model.request import TEXT_PATHS
 from router_ext.payload.inference import InferenceBody
 from router_ext.payload.schema_request import requested_schema, requested_tools
 from router_ext.ports import Clock, PairSink, Rescue, SchemaJudge, Telemetry
@@ -20,8 +21,6 @@ from router_ext.stream.effects import RelayBody, Relayed, RelayHead
 from router_ext.stream.events import RequestHead
 
 Reader = Callable[[bytes], ReadAnswer | None]
-
-_GATED_PATHS: Final = frozenset({"/v1/chat/completions", "/v1/completions"})
 
 BAD_SCHEMA: Final = "bad_schema"
 """The reason for an answer that was not judged: the request's schema cannot be used."""
@@ -77,8 +76,6 @@ class Gate:
 
     def look(self, config: QualityGate, exchange: OpenExchange, request: KeptRequest) -> None:
         """Notes in a new exchange how its answer is looked at. One that cannot be asked for again is not."""
-        if not config.enabled:
-            return
         ask = self.ask(config, request.head, request.body, exchange.attempt.decision.backend)
         if isinstance(ask, GateAsk) and exchange.kept is not None:
             exchange.gate = ask
@@ -91,7 +88,7 @@ class Gate:
         self, config: QualityGate, head: RequestHead, body: InferenceBody, backend: str
     ) -> GateAsk | NotGated | None:
         """How the answer of a request that goes to ``backend`` is checked; None where the gate has nothing to say."""
-        if not config.enabled or head.path not in _GATED_PATHS:
+        if not config.enabled or head.path not in TEXT_PATHS:
             return None
         schema = requested_schema(head.headers, body.envelope)
         if isinstance(schema, BadSchema) or (schema is not None and self._judge.refuses(schema)):
@@ -163,16 +160,25 @@ class Gate:
                             body += part.data
                         else:
                             body.clear()
-                        if part.end and 200 <= status < 300 and len(self._observed) < MAX_OBSERVED:
+                        if part.end and 200 <= status < 300:
                             self._judge_later(ask, bytes(body) if size <= limit else None, read)
                 yield part
 
     def _judge_later(self, ask: GateAsk, body: bytes | None, read: Reader) -> None:
+        if body is None or len(self._observed) >= MAX_OBSERVED:
+            self.concluded(Quality.SKIPPED, NOT_JUDGED)
+            return
         # Read in the task too: the client has its last piece by then.
         task = asyncio.create_task(self._observe(ask, body, read), name="gate-observe")
         self._observed.add(task)
-        task.add_done_callback(self._observed.discard)
+        task.add_done_callback(self._has_observed)
 
-    async def _observe(self, ask: GateAsk, body: bytes | None, read: Reader) -> None:
-        judgement = NOT_JUDGED if body is None else await self.judge(ask, read(body))
+    def _has_observed(self, task: asyncio.Task[None]) -> None:
+        self._observed.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._telemetry.fault("gate", error)
+
+    async def _observe(self, ask: GateAsk, body: bytes, read: Reader) -> None:
+        judgement = await self.judge(ask, read(body))
         self.concluded(judgement.quality, judgement)

@@ -70,7 +70,6 @@ class GatedRelay:
 
     async def parts(self, ask: GateAsk) -> AsyncGenerator[Relayed]:
         """The parts of the answer that the client gets."""
-        self._exchange.relayed = AttemptEnd(0, failures.ROUTER_FAULT)
         async with AsyncExitStack() as stack:
             decide = self._parallel if ask.parallel else self._sequential
             answer = await decide(ask, stack)

@@ -29,7 +29,7 @@ from router_ext.engine.shadow_stats import ShadowStats
 from router_ext.model.decision import Choice, Decision
 from router_ext.model.experiment import VARIANT_RULE, Assignment
 from router_ext.model.money import SHADOW
-from router_ext.model.request import Api, InferenceRequest
+from router_ext.model.request import TEXT_PATHS, InferenceRequest
 from router_ext.model.shadow import Comparison, ShadowResult
 from router_ext.ports import Clock, Dispatcher, SchemaJudge, ShadowSink, Telemetry
 from router_ext.routing.rules import matches
@@ -38,9 +38,6 @@ from router_ext.stream.effects import Relayed
 
 MAX_HELD_BYTES: Final = 128 << 20
 """Memory for the requests and the answers of all shadows that are under way."""
-
-_COMPARED_PATHS: Final = frozenset({Api.CHAT.value, Api.COMPLETIONS.value})
-"""APIs whose answers have a text to compare."""
 
 _Identity = tuple[str, str, str]
 
@@ -75,6 +72,7 @@ class Shadow:
     def __init__(self, tools: ShadowTools) -> None:
         self._tools = tools
         self._tests: tuple[AbTest, ...] = ()
+        self._shadowed: dict[str, AbTest] = {}
         self._stats: dict[_Identity, ShadowStats] = {}
         self._timeout_s = 0.0
         self._limit = 0
@@ -90,8 +88,9 @@ class Shadow:
         self._timeout_s = timeout_s
         self._limit = max_body_bytes
         before, now = self._stats, self._tools.clock.monotonic()
-        shadowed = [_identity(test) for test in self._tests if test.mode == SHADOW_MODE]
-        self._stats = {identity: before.get(identity) or ShadowStats(now) for identity in shadowed}
+        self._shadowed = {test.name: test for test in self._tests if test.mode == SHADOW_MODE}
+        identities = map(_identity, self._shadowed.values())
+        self._stats = {identity: before.get(identity) or ShadowStats(now) for identity in identities}
 
     # Who has a shadow
 
@@ -112,12 +111,12 @@ class Shadow:
         """Notes in a new exchange that its answer is to be compared: ``split_pct`` percent of those that variant A was
         given, drawn by the decision's id. The router then has to bring the answer itself.
         """
-        decision = exchange.attempt.decision
-        test = self.test_of(decision.request)
-        if test is None or decision.downgraded or decision.backend != test.variant_a:
+        decision, assignment = exchange.attempt.decision, exchange.assignment
+        test = None if assignment is None else self._shadowed.get(assignment.test)
+        if test is None or decision.backend != test.variant_a:
             return
         self._stats[_identity(test)].request(self._tools.clock.monotonic())
-        if decision.request.path not in _COMPARED_PATHS or not _is_drawn(test, decision):
+        if decision.request.path not in TEXT_PATHS or not _is_drawn(test, decision):
             return
         if exchange.kept is None or not self._has_place(test):
             self._ended(test, ShadowResult.DROPPED)
@@ -245,8 +244,8 @@ class Shadow:
 
     def report(self, test_name: str) -> dict[str, Any] | None:
         """The figures of a configured test in mode ``shadow``, None for any other name."""
-        test = next((test for test in self._tests if test.name == test_name), None)
-        if test is None or test.mode != SHADOW_MODE:
+        test = self._shadowed.get(test_name)
+        if test is None:
             return None
         return self._stats[_identity(test)].report(test.similarity_threshold, self._tools.clock.monotonic())
 

@@ -16,8 +16,6 @@ from router_ext.engine.opening import OpenedWhole, open_whole
 from router_ext.model.backend import CREDENTIAL_HEADERS
 from router_ext.model.money import SHADOW
 from router_ext.model.outcome import StreamEnd, Usage
-from router_ext.payload.inference import InferenceBody
-from router_ext.payload.splice import set_field, spliced
 from router_ext.ports import Call, CutError, Dispatcher, UnreachableError, UpstreamAnswer
 from router_ext.stream.answer import StreamReader
 
@@ -42,21 +40,12 @@ _NOTHING: Final = Said(None, None)
 
 def shadow_call(kept: KeptRequest, attempt: Attempt) -> Call:
     """The request as the backend of ``attempt`` gets it. A stream is asked for its token counts."""
-    call = call_of(kept.head, kept.body, attempt)
-    keys, _ = credential_edits(call.backend)
+    backend = attempt.slot.state.backend
+    asks_usage = kept.body.request.stream and backend.traits.takes_stream_options
+    call = call_of(kept.head, kept.body, attempt, asks_usage=asks_usage)
+    keys, _ = credential_edits(backend)
     others = tuple((name, value) for name, value in call.headers if name not in _OF_THE_CLIENT)
-    body = _counted(kept.body, attempt.decision.upstream_model) if kept.body.request.stream else call.body
-    return replace(call, headers=(*others, *keys), body=body, request_id=f"{attempt.decision.id}.{SHADOW}")
-
-
-def _counted(body: InferenceBody, model: str) -> bytes:
-    envelope = body.envelope
-    options = envelope.fields.get("stream_options")
-    wanted = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-    edits = [set_field(envelope, "stream_options", wanted)]
-    if body.request.model != model:
-        edits.append(set_field(envelope, "model", model))
-    return spliced(envelope.raw, edits)
+    return replace(call, headers=(*others, *keys), request_id=f"{attempt.decision.id}.{SHADOW}")
 
 
 async def ask(dispatcher: Dispatcher, call: Call, timeout_s: float, limit: int) -> Said:

@@ -18,6 +18,9 @@ class Api(StrEnum):
 
 API_BY_PATH: Final[dict[str, Api]] = {api.value: api for api in Api}
 
+TEXT_PATHS: Final = frozenset({Api.CHAT.value, Api.COMPLETIONS.value})
+"""Those whose answers are choices of text."""
+
 TEXT: Final = "text"
 VISION: Final = "vision"
 

@@ -52,9 +52,11 @@ def numbers_in(*files: Path) -> list[int]:
 
 @dataclass(slots=True)
 class RecordedWriter:
-    """Implements ``WriterTelemetry``."""
+    """Implements ``LinesTelemetry``."""
 
     written: int = 0
+    unfit: list[str] = field(default_factory=list)
+    bugs: list[BaseException] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
 
@@ -65,6 +67,14 @@ class RecordedWriter:
     def lines_dropped(self, reason: Dropped, count: int) -> None:
         """Adds up by reason."""
         self.dropped[reason.value] = self.dropped.get(reason.value, 0) + count
+
+    def line_unfit(self, reason: str) -> None:
+        """One entry."""
+        self.unfit.append(reason)
+
+    def making_failed(self, error: BaseException) -> None:
+        """One entry."""
+        self.bugs.append(error)
 
     def writer_failing(self, path: Path, reason: Dropped, cause: str) -> None:
         """One entry."""

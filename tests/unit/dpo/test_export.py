@@ -1,13 +1,13 @@
 """From rescues to lines in a file. Files are real."""
 
 import asyncio
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from router_ext.config.sections import DpoExport as DpoConfig
-from router_ext.dpo.export import MAX_MAKING, DpoExport, build_export, pair_line
+from router_ext.dpo.export import DpoExport, build_export, pair_line
+from router_ext.dpo.making import MAX_MAKING
 from router_ext.dpo.writer import JsonLinesWriter
 from router_ext.model.decision import Decision
 from router_ext.model.gate import AnswerChoice, ReadAnswer
@@ -27,17 +27,6 @@ LINE = (
 )
 
 
-@dataclass(slots=True)
-class Told(RecordedWriter):
-    """Implements ``GateTelemetry``: also keeps why rescues were no pairs."""
-
-    unfit: list[str] = field(default_factory=list)
-
-    def pair_unfit(self, reason: str) -> None:
-        """One entry."""
-        self.unfit.append(reason)
-
-
 def _decision(backend: str, rule: str) -> Decision:
     return Decision("t-1", 0.0, request(), rule, backend, "m", ())
 
@@ -52,7 +41,7 @@ def _rescue(
     return Rescue(InferenceBody(request(), envelope, compressed=False), *decisions, *answers, reason)
 
 
-def _export(path: Path, told: Told, *, redact: bool = False) -> DpoExport:
+def _export(path: Path, told: RecordedWriter, *, redact: bool = False) -> DpoExport:
     clock = FakeClock(wall_s=1_700_000_000.25)
     return DpoExport(JsonLinesWriter(path, 1_000_000, 10, told, clock), told, clock, redact=redact)
 
@@ -116,7 +105,7 @@ def test_texts_are_masked_where_that_is_asked_for() -> None:
 
 async def test_close_writes_what_was_offered_before(tmp_path: Path) -> None:
     """Also what is still being made; each rescue has the time of its offer."""
-    told, path = Told(), tmp_path / "pairs.jsonl"
+    told, path = RecordedWriter(), tmp_path / "pairs.jsonl"
     export = _export(path, told)
     task = asyncio.create_task(export.run())
     for _ in range(3):
@@ -131,7 +120,7 @@ async def test_close_writes_what_was_offered_before(tmp_path: Path) -> None:
 
 async def test_a_rescue_that_is_no_pair_is_counted_and_writes_nothing(tmp_path: Path) -> None:
     """By its reason."""
-    told, path = Told(), tmp_path / "pairs.jsonl"
+    told, path = RecordedWriter(), tmp_path / "pairs.jsonl"
     export = _export(path, told)
     export.offer(_rescue(chosen=ReadAnswer((AnswerChoice(0, None),))))
     export.offer(_rescue(b'{"model":"m-a","prompt":"hi"}'))
@@ -144,7 +133,7 @@ async def test_a_rescue_that_is_no_pair_is_counted_and_writes_nothing(tmp_path: 
 
 async def test_only_so_many_lines_are_made_at_a_time(tmp_path: Path) -> None:
     """The sixty-fifth rescue is dropped and counted; once others are done there is room again."""
-    told, path = Told(), tmp_path / "pairs.jsonl"
+    told, path = RecordedWriter(), tmp_path / "pairs.jsonl"
     export = _export(path, told)
     for _ in range(MAX_MAKING + 1):
         export.offer(_rescue())
@@ -160,7 +149,7 @@ async def test_only_so_many_lines_are_made_at_a_time(tmp_path: Path) -> None:
 
 async def test_after_close_a_rescue_is_dropped(tmp_path: Path) -> None:
     """And counted."""
-    told, path = Told(), tmp_path / "pairs.jsonl"
+    told, path = RecordedWriter(), tmp_path / "pairs.jsonl"
     export = _export(path, told)
     await export.close()
     export.offer(_rescue())
@@ -176,7 +165,7 @@ async def test_after_close_a_rescue_is_dropped(tmp_path: Path) -> None:
 async def test_an_export_that_is_not_enabled_is_none(tmp_path: Path) -> None:
     """There is no file."""
     config = DpoConfig(output_path=tmp_path / "pairs.jsonl")
-    assert build_export(config, Told(), FakeClock(), None) is None
+    assert build_export(config, RecordedWriter(), FakeClock(), None) is None
     assert _names_in(tmp_path) == []
 
 
@@ -184,7 +173,7 @@ async def test_an_export_that_is_not_enabled_is_none(tmp_path: Path) -> None:
 async def test_each_worker_has_a_file_of_its_own(tmp_path: Path, worker: int | None, name: str) -> None:
     """One router alone has the file that is configured. Masking is as configured."""
     config = DpoConfig(enabled=True, output_path=tmp_path / "pairs.jsonl", redact=True)
-    export = build_export(config, Told(), FakeClock(wall_s=1_700_000_000.25), worker)
+    export = build_export(config, RecordedWriter(), FakeClock(wall_s=1_700_000_000.25), worker)
     assert export is not None
     export.offer(_rescue(rejected=answered("jo@example.com")))
     async with asyncio.timeout(10):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from router_ext.config.sections import DpoExport, QualityGate, RouterConfig
-from router_ext.dpo.shadow_log import MAX_MAKING, ShadowLog, build_shadow_log, comparison_line
+from router_ext.dpo.making import MAX_MAKING
+from router_ext.dpo.shadow_log import ShadowLog, build_shadow_log, comparison_line
 from router_ext.dpo.writer import JsonLinesWriter
 from router_ext.model.outcome import Usage
 from router_ext.model.shadow import Comparison, VariantAnswer

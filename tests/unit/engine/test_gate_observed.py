@@ -130,14 +130,15 @@ async def test_of_a_stream_that_is_larger_than_may_be_held_nothing_is_known() ->
 
 
 async def test_only_so_many_answers_are_judged_at_a_time() -> None:
-    """Of the hundred and first nobody knows."""
+    """The hundred and first is passed over, which is counted."""
     rig = _rig(*(streams(GOOD) for _ in range(gating.MAX_OBSERVED + 2)), checks=Checks(valid_json=True))
     rig.judge.waits = asyncio.Event()
     for _ in range(gating.MAX_OBSERVED + 1):
         await asked_stream(rig)
     rig.judge.waits.set()
     await _all_judged(rig)
-    assert (gating.MAX_OBSERVED, len(rig.telemetry.gated), len(rig.judge.asked)) == (100, 100, 100)
+    assert (gating.MAX_OBSERVED, len(rig.telemetry.gated), len(rig.judge.asked)) == (100, 101, 100)
+    assert rig.telemetry.gated.count(("skipped", "")) == 1
     await asked_stream(rig, WITH_SCHEMA)
     await _all_judged(rig)
-    assert len(rig.telemetry.gated) == 101
+    assert len(rig.telemetry.gated) == 102

@@ -8,9 +8,9 @@ from structlog.testing import CapturingLogger
 
 from router_ext.dpo.writer import Dropped
 from router_ext.model.shadow import ShadowResult
+from router_ext.telemetry.lines import shadow_log_recorder
 from router_ext.telemetry.metrics import Metrics
 from router_ext.telemetry.recorder import Recorder
-from router_ext.telemetry.shadow import ShadowLogRecorder
 
 FILE = Path("shadows.jsonl")
 
@@ -26,7 +26,7 @@ class Rig:
         )
         metrics = Metrics(self.registry)
         self.recorder = Recorder(metrics, log, lambda: 0.0, frozenset())
-        self.lines = ShadowLogRecorder(metrics, log)
+        self.lines = shadow_log_recorder(metrics, log)
 
     def value(self, name: str, **labels: str) -> float | None:
         """One sample of ``kronaxis_router_NAME``."""
