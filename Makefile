@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 VLLM_PIP := $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports format bench-overhead bench-routing bench-prefix bench-sessions bench-gate bench-shadow bench-real bench-real-vllm chaos clean
+.PHONY: help setup demo test check lint types imports format docs bench-overhead bench-routing bench-prefix bench-sessions bench-gate bench-shadow bench-real bench-real-vllm chaos clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ imports: $(VENV)/.dev ## Check that imports point one way
 format: $(VENV)/.dev ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev ## Write docs/reference anew from the code
+	$(BIN)/python -m router_ext.reference docs/
 
 bench-overhead: $(VENV)/.dev ## Measure what router_ext costs against the least code that routes
 	$(BIN)/python -m benchmarks.overhead
