@@ -22,18 +22,23 @@ from router_ext.model.headers import BACKEND
 START_PATIENCE_S: Final = 30.0
 _LOOK_S: Final = 0.05
 _ROUTER_EXT: Final = (sys.executable, "-m", "router_ext.cli.main")
+
 _SIM: Final = (sys.executable, "-m", "router_ext.demo.sim")
+"""``router-ext sim-backend`` without the imports of the other commands: a restart takes half a second."""
+
 _ENGINE: Final = ("--prefill-tps", "1000000000", "--max-num-seqs", "1000", "--max-model-len", "1000000")
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
     """What differs between runs. ``config`` follows the section ``server``, where ``{name}`` is the port of the backend
-    of that name; ``backends`` are further arguments of each. The first one serves the model ``sim``.
+    of that name; ``backends`` are further arguments of each. The first one serves the model ``sim``. Envoy has
+    ``envoy_threads`` of its own, all cores with 0.
     """
 
     config: str
     backends: Mapping[str, tuple[str, ...]]
+    envoy_threads: int = 1
 
 
 class Stack:
@@ -61,15 +66,25 @@ class Stack:
         config = self._folder / "router.yaml"
         config.write_text(self._config_text())
         await self._until_exit("envoy-config", [*_ROUTER_EXT, "envoy-config", str(config)])
-        for name, more in self._setup.backends.items():
-            self._start(name, [*_SIM, "--port", str(self._ports[name]), *_ENGINE, *more])
+        for name in self._setup.backends:
+            self.start_backend(name)
         for name in self._setup.backends:
             await self._until(f"backend {name}", partial(self._answers, self._base(name) + "/health"))
         bootstrap = str(self._folder / "envoy" / "bootstrap.yaml")
         envoy = [str(find_envoy()), "-c", bootstrap, "--use-dynamic-base-id", "--log-level", "error"]
-        self._start("envoy", [*envoy, "--concurrency", "1"])
+        threads = ("--concurrency", str(self._setup.envoy_threads)) if self._setup.envoy_threads else ()
+        self._start("envoy", [*envoy, *threads])
         self._start("router_ext", [*_ROUTER_EXT, "serve", str(config)])
         await self.until_routed()
+
+    def start_backend(self, name: str) -> None:
+        """Starts a backend, also one that was killed, on its port."""
+        arguments = (*_ENGINE, *self._setup.backends[name])
+        self._start(name, [*_SIM, "--port", str(self._ports[name]), *arguments])
+
+    def kill_backend(self, name: str) -> None:
+        """``kill -9``; returns when the process is gone."""
+        self._children[name].kill()
 
     async def kill_router(self) -> None:
         """``kill -9`` to router_ext, which is started again at once, on the same sockets."""
@@ -145,6 +160,7 @@ class Stack:
 @asynccontextmanager
 async def stack(folder: Path, setup: Setup) -> AsyncIterator[Stack]:
     """Everything running, with logs in ``folder``, a short path for the sake of a Unix socket; stopped at the end."""
+    # Backends close idle connections: one that was kept may be gone at the moment of its next use.
     connector = aiohttp.TCPConnector(force_close=True)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=5)) as client:
         running = Stack(folder, setup, client)
