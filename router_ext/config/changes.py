@@ -3,7 +3,6 @@
 Specs are the JSON objects that would stand in ``router.yaml``, with the same keys; ``config.overlay`` reads them.
 """
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, TypeVar
@@ -39,7 +38,8 @@ NO_NAMES: Final = FileNames()
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Edits return another value and keep specs as they are: whoever reads the configuration checks them.
+    """Edits return another value and keep specs as they are: whoever reads the configuration checks them. What is
+    inside of a spec must stay as it is.
 
     ``budgets`` are by service. A spec of a backend or rule has the name it is kept by, whatever it said. ``drained``
     are names of backends; one that is no backend means nothing.
@@ -72,7 +72,7 @@ class Changes:
 
     def with_budget(self, service: str, spec: Spec) -> Self:
         """A budget for the service, in place of any other."""
-        return replace(self, budgets=_with(self.budgets, service, _copied(spec)))
+        return replace(self, budgets=_with(self.budgets, service, dict(spec)))
 
     def without_budget(self, service: str) -> Self:
         """The service has the file's budget again, or none where the file has none."""
@@ -151,12 +151,8 @@ def _unknown(version: object) -> str:
     return f"has version {version}, and this router knows version {VERSION} only; {_WAY_OUT}"
 
 
-def _copied(spec: Spec) -> dict[str, Any]:
-    return copy.deepcopy(dict(spec))
-
-
 def _named(name: str, spec: Spec) -> dict[str, Any]:
-    return {"name": name, **{key: value for key, value in _copied(spec).items() if key != "name"}}
+    return {"name": name, **{key: value for key, value in spec.items() if key != "name"}}
 
 
 def _all_named(specs: Mapping[str, dict[str, Any] | None]) -> Specs:
