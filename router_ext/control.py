@@ -133,7 +133,7 @@ class Control:
         self._running = running
         self._at_start = running.loaded.config
         self._file = ChangesFile(running.loaded.config.server.data_dir)
-        self._seen = self._file.encoded(running.changes)
+        self._seen: bytes | None = self._file.encoded(running.changes)
         self._lock = asyncio.Lock()
 
     @property
@@ -182,8 +182,8 @@ class Control:
             await self.reread_changes()
 
     async def reread_changes(self) -> None:
-        """Takes over the changes on disk where they are not those that run. Of others ``running.changes_refused``
-        tells, once for each content.
+        """Takes over the changes on disk where they are not those that run. What is refused is told once, and stands in
+        ``running.changes_refused`` until something good is on disk.
         """
         async with self._lock:
             try:
@@ -192,8 +192,10 @@ class Control:
                 self._refuse_changes(error)
 
     async def _reread(self) -> None:
+        seen, self._seen = self._seen, None
         content = await asyncio.to_thread(self._file.content)
-        if content == self._seen:
+        self._seen = seen
+        if content == seen:
             return
         try:
             changes = self._file.decoded(content)
@@ -214,7 +216,9 @@ class Control:
         loaded = await self._parsed(self._running.content, changes)
         after = replace(self._running, loaded=loaded, changes=changes, changes_refused=None)
         before = self._running
-        if dry_run or (changes == before.changes and content == was):
+        if changes == before.changes and content == was:
+            return self._applied(before, before)
+        if dry_run:
             return self._applied(before, after)
         if not await self._keep_and_put(was, content, after):
             return None

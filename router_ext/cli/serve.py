@@ -12,6 +12,7 @@ from router_ext.app import Router
 from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_config_argument, add_workers_argument
 from router_ext.config.problem import ConfigError
 from router_ext.control import begin, discard_changes
+from router_ext.envoygen.write import write_clusters
 from router_ext.telemetry.log import configure_logging
 from router_ext.workers.supervisor import Supervisor
 
@@ -43,6 +44,9 @@ def _serve(args: argparse.Namespace) -> int:
         print(f"router-ext: the changes of the admin API are in {discarded}", file=sys.stderr)
     running = begin(args.config, os.environ, args.workers, time.time())
     server = running.loaded.config.server
+    if discarded is not None:
+        # Envoy may know a backend at the address that the changes gave it.
+        write_clusters(running.loaded.config, server.envoy_dir)
     if server.workers > 1:
         options = ("--log-level", args.log_level, *(() if args.workers is None else ("--workers", str(args.workers))))
         return asyncio.run(Supervisor(args.config, os.environ, server, options=options).serve())

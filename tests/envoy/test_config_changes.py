@@ -14,6 +14,7 @@ from router_ext.clock import SystemClock
 from router_ext.config.changes import Changes, Spec
 from router_ext.config.loader import LoadedConfig
 from router_ext.control import Control, begin
+from router_ext.demo.child import Child
 from tests.envoy.rig import EnvoyProcess, wait_until
 from tests.envoy.stack import CHAT, ROUTER_EXT, Stack, chat, http, stack
 from tests.envoy.test_workers import NOWHERE, server_section
@@ -150,6 +151,19 @@ async def test_a_router_that_starts_tells_envoy_of_the_changes(running: Stack) -
     await until(lambda: running.metric(HEALTHY, backend="b") == 1, "b to be up")
     running.await_routed()
     assert await used(running, 2) == {(200, "b"): 2}
+
+
+async def test_discarded_changes_are_gone_from_envoy_too(running: Stack) -> None:
+    """The start that sets them aside writes Envoy's clusters anew."""
+    await add_b(running)
+    running.router.stop()
+    argv = [*ROUTER_EXT, "serve", str(running.config), "--discard-changes"]
+    running.router = Child("router", argv, running.folder / "router.log")
+    running.router.start()
+    await until(lambda: not knows(running, "backend-b"), "Envoy to forget b")
+    running.await_routed()
+    assert await used(running, 2) == {(200, "a"): 2}
+    assert (running.folder / "data" / "changes.json.discarded").exists()
 
 
 async def test_draining_moves_the_traffic_without_a_failed_request(running: Stack) -> None:

@@ -394,6 +394,21 @@ async def test_changes_that_cannot_be_used_are_refused_once(place: Place) -> Non
     assert (changes_refused(control), names(control)) == ("", ["a"])
 
 
+async def test_changes_that_can_be_read_again_are_in_force_again(place: Place) -> None:
+    """A folder in the file's place for a while; then the very content that runs."""
+    control = place.start()
+    await control.change(add_b)
+    content = place.kept.read_bytes()
+    place.kept.unlink()
+    place.kept.mkdir()
+    await control.reread_changes()
+    assert "cannot be read" in changes_refused(control)
+    place.kept.rmdir()
+    place.kept.write_bytes(content)
+    await control.reread_changes()
+    assert (changes_refused(control), names(control)) == ("", ["a", "b"])
+
+
 async def test_changes_that_could_not_be_taken_over_are_tried_again(place: Place) -> None:
     """A disk that was full may have room at the next look."""
     one, other = place.start(), place.start()
