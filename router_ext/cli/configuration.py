@@ -3,11 +3,13 @@
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
 from router_ext.config.loader import LoadedConfig, load
 from router_ext.config.problem import ConfigError, Problem
+from router_ext.control import begin
 
 EXIT_BAD_CONFIG: Final = 2
 
@@ -25,13 +27,14 @@ def add_workers_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, help="processes that answer Envoy (server.workers)", metavar="N")
 
 
-def load_or_explain(path: Path, workers: int | None = None) -> LoadedConfig | None:
+def load_or_explain(path: Path, workers: int | None = None, *, with_changes: bool = False) -> LoadedConfig | None:
     """The configuration, with warnings on stderr; None when it cannot be used, with every problem on stderr.
 
-    ``workers`` is as in ``config.loader.load``.
+    ``workers`` is as in ``config.loader.load``. ``with_changes``: with the changes of the admin API that are on disk.
     """
     try:
-        loaded = load(path, os.environ, workers)
+        changed = begin(path, os.environ, workers, time.time()).loaded if with_changes else None
+        loaded = changed or load(path, os.environ, workers)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return None

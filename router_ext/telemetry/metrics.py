@@ -74,12 +74,32 @@ class ShadowMetrics:
         )
 
 
-class Metrics(MoneyMetrics, ShadowMetrics):
+class ConfigMetrics:
+    """Whether what is on disk is in force."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(f"{PREFIX}_config_{name}", text, registry=registry, multiprocess_mode="livemin")
+
+        self.reload_success: Final = gauge(
+            "last_reload_success", "1 when the last change of the file was taken over, else 0."
+        )
+        self.reload_time: Final = gauge(
+            "last_reload_success_timestamp_seconds", "When a configuration was last taken over."
+        )
+        self.changes_in_force: Final = gauge(
+            "changes_in_force", "1 when the changes of the admin API that are on disk are in force, else 0."
+        )
+        self.changes_in_force.set(1)
+
+
+class Metrics(MoneyMetrics, ShadowMetrics, ConfigMetrics):
     """The router's metrics in one registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         MoneyMetrics.__init__(self, registry)
         ShadowMetrics.__init__(self, registry)
+        ConfigMetrics.__init__(self, registry)
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"{PREFIX}_{name}", text, labels, registry=registry)
@@ -222,18 +242,6 @@ class Metrics(MoneyMetrics, ShadowMetrics):
             registry=registry,
             multiprocess_mode="livemax",
         )
-        self.reload_success: Final = Gauge(
-            f"{PREFIX}_config_last_reload_success",
-            "1 when the last change of the file was taken over, else 0.",
-            registry=registry,
-            multiprocess_mode="livemin",
-        )
-        self.reload_time: Final = Gauge(
-            f"{PREFIX}_config_last_reload_success_timestamp_seconds",
-            "When a configuration was last taken over.",
-            registry=registry,
-            multiprocess_mode="livemin",
-        )
 
 
 _PIN_ENTRIES: Final = "kv_pin_entries"
@@ -328,8 +336,13 @@ _BackendGauge = tuple[str, str, Callable[[Slot, float], float | None]]
 _BACKEND_GAUGES: Final[tuple[_BackendGauge, ...]] = (
     (
         "backend_healthy",
-        "1 while the backend takes requests: it is not down, and has not asked for a pause.",
+        "1 while the backend can take requests: it is not down, and has not asked for a pause.",
         lambda slot, now: float(slot.state.health is not Health.DOWN and now >= slot.state.paused_until),
+    ),
+    (
+        "backend_drained",
+        "1 while the backend gets no new requests because it is drained.",
+        lambda slot, _: float(slot.state.drained),
     ),
     (
         "circuit_open",
