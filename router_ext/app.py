@@ -22,6 +22,7 @@ from router_ext.admin.access import Access, token_from
 from router_ext.admin.api import admin_app
 from router_ext.admin.budgets import budget_routes
 from router_ext.admin.costs import Costs, cost_routes
+from router_ext.admin.explain import EngineExplains, explain_routes
 from router_ext.admin.server import AdminServer, tcp_socket, unix_socket
 from router_ext.admin.sessions import session_routes
 from router_ext.admin.status import Status
@@ -163,7 +164,8 @@ class Router:
         if running.changes:
             await asyncio.to_thread(write_clusters, config, config.server.envoy_dir)
         admin = AdminServer(self._admin_app(), _admin_socket(config.server, self._worker))
-        processor = ProcessorServer(self._engine, self._recorder, _processor_address(config.server, self._worker))
+        address, token = _processor_address(config.server, self._worker), token_from(self._environ)
+        processor = ProcessorServer(self._engine, self._recorder, address, token=token)
         await processor.start()
         async with self._egress, _background(self._recorder) as background:
             background("probes", self._checks.run)
@@ -222,7 +224,8 @@ class Router:
         budgets = budget_routes(self._engine.budgets.report)
         shadow = self._engine.shadow
         experiments = ab_test_routes(lambda: shadow.with_reports(self._engine.experiments.report()))
-        return admin_app(status, self._access, sessions, cost_routes(costs), budgets, experiments)
+        explain = explain_routes(EngineExplains(self._engine))
+        return admin_app(status, self._access, sessions, cost_routes(costs), budgets, experiments, explain)
 
     def _kept_sessions(self) -> SessionStore | None:
         return self._sessions if self._engine.config.server.sessions.enabled else None

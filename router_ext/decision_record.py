@@ -1,11 +1,27 @@
 """Decisions as messages of the project's own contract, ``router_ext.v1.Decision``."""
 
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+from router_ext.decision_state import count, message_of_seen
 from router_ext.model.decision import Candidate, Decision
 from router_ext.v1 import decision_pb2 as pb
 
+Json = dict[str, Any]
+
+
+def json_of_message(message: Message) -> Json:
+    """A message of the contract in JSON; names in camel case, what is empty left out."""
+    found: Json = MessageToDict(message)
+    return found
+
 
 def message_of_decision(decision: Decision) -> pb.Decision:
-    """The whole record: facts of the request, every candidate with its scores or the filter that removed it."""
+    """The whole record: facts of the request, every candidate with its scores or the filter that removed it, and
+    the state that it was made from.
+    """
     request, caller = decision.request, decision.request.caller
     message = pb.Decision(
         id=decision.id,
@@ -14,6 +30,8 @@ def message_of_decision(decision: Decision) -> pb.Decision:
         upstream_model=decision.upstream_model,
         rejection=decision.rejection,
         attempt=decision.attempt,
+        request_id=decision.request_id,
+        downgraded=decision.downgraded,
         candidates=[_candidate(candidate) for candidate in decision.candidates],
         request=pb.RequestFacts(
             path=request.path,
@@ -28,6 +46,11 @@ def message_of_decision(decision: Decision) -> pb.Decision:
         ),
     )
     message.time.FromMicroseconds(round(decision.time_s * 1e6))
+    if decision.seen is not None:
+        message.seen.CopyFrom(message_of_seen(decision.seen))
+        if decision.matched is not None:
+            size = decision.seen.affinity.size
+            message.pin.CopyFrom(pb.Pin(expected_bytes=count(decision.matched), prompt_bytes=count(size)))
     return message
 
 

@@ -1,8 +1,5 @@
 """Who may use the paths below ``/api``: whoever has the token of the environment, where there is one."""
 
-import hmac
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,26 +8,14 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from router_ext.admin.refusal import refusal
-from router_ext.config.problem import ConfigError, Problem
+from router_ext.config.api_token import TOKEN_VARIABLE, holds, token_from
 from router_ext.model.secret import Secret
 
-TOKEN_VARIABLE: Final = "ROUTER_API_TOKEN"  # noqa: S105 - the variable's name
+__all__ = ["TOKEN_VARIABLE", "Access", "ApiGate", "token_from"]
 
 _API: Final = "/api"
 _SESSIONS: Final = "/api/sessions"
 _READING: Final = frozenset({"GET", "HEAD"})
-_TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
-
-
-def token_from(environ: Mapping[str, str]) -> Secret | None:
-    """The token, None when the variable is not set or empty. Raises ConfigError for one that no header can carry."""
-    value = environ.get(TOKEN_VARIABLE)
-    if not value:
-        return None
-    if not _TOKEN.fullmatch(value):
-        message = "must be 1 to 4096 printable ASCII characters without a space or a line end"
-        raise ConfigError("environment", [Problem(f"env {TOKEN_VARIABLE}", 0, message)])
-    return Secret(value, f"env:{TOKEN_VARIABLE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +32,7 @@ class Access:
         if not _is_below(path, _API):
             return None
         if self.token is not None:
-            return None if _holds(authorization, self.token) else _unauthorized()
+            return None if holds(authorization, self.token) else _unauthorized()
         return _token_needed() if self.exposed and _needs_token(method, path) else None
 
 
@@ -74,12 +59,6 @@ def _is_below(path: str, folder: str) -> bool:
 
 def _needs_token(method: str, path: str) -> bool:
     return method not in _READING or _is_below(path, _SESSIONS)
-
-
-def _holds(authorization: str, token: Secret) -> bool:
-    scheme, _, given = authorization.partition(" ")
-    # In constant time, so that the time of a refusal tells nothing of the token but its length.
-    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.reveal().encode())
 
 
 def _unauthorized() -> JSONResponse:

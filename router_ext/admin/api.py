@@ -8,6 +8,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from router_ext.admin.access import Access, ApiGate
+from router_ext.admin.explain import decision_routes
 from router_ext.admin.sessions import store_away
 from router_ext.admin.status import StatusSource
 from router_ext.ports import SessionStoreError
@@ -25,7 +26,7 @@ def admin_app(status: StatusSource, access: Access, *routes: APIRouter) -> FastA
     app.add_middleware(
         TrustedHostMiddleware, allowed_hosts=["*"] if access.exposed else ["127.0.0.1", "localhost", "[::1]"]
     )
-    for router in (_status_routes(status), *routes):
+    for router in (_status_routes(status), decision_routes(status), *routes):
         app.include_router(router)
     app.add_exception_handler(SessionStoreError, store_away)
     return app
@@ -44,11 +45,6 @@ def _status_routes(status: StatusSource) -> APIRouter:
         """200 once requests can be routed, 503 before and while draining."""
         is_ready = await status.ready()
         return JSONResponse({"ready": is_ready}, status_code=200 if is_ready else 503)
-
-    @router.get("/api/decisions")
-    async def decisions(limit: Annotated[int, Query(ge=1, le=1000)] = 20) -> JSONResponse:
-        """The last decisions, newest first, each with every candidate, filter and score. Holds no prompt."""
-        return JSONResponse({"decisions": await status.recent(limit)})
 
     @router.get("/metrics")
     async def metrics(name: Annotated[list[str] | None, Query(alias="name[]")] = None) -> Response:

@@ -14,9 +14,14 @@ from router_ext.control import begin
 EXIT_BAD_CONFIG: Final = 2
 
 
+def default_config() -> Path:
+    """The configuration file where none is given: ``CONFIG_PATH``, else ``router.yaml``."""
+    return Path(os.environ.get("CONFIG_PATH") or "router.yaml")
+
+
 def add_config_argument(parser: argparse.ArgumentParser) -> None:
-    """The configuration file: an argument, else ``CONFIG_PATH``, else ``router.yaml``."""
-    default = Path(os.environ.get("CONFIG_PATH") or "router.yaml")
+    """The configuration file as an argument."""
+    default = default_config()
     parser.add_argument(
         "config", nargs="?", type=Path, default=default, metavar="FILE", help=f"configuration file ({default})"
     )

@@ -71,9 +71,9 @@ class Caches:
             return None
         return read_prompt(API_BY_PATH[request.path], request.model, envelope, start)
 
-    def affinity(self, chain: PromptChain, seed: int, now: float) -> Affinity:
-        """What the backends are expected to hold of a prompt."""
-        return Affinity(chain.prompt.size, self._memory.match(chain.prompt, now), seed, now)
+    def affinity(self, chain: PromptChain, seed: int, now: float, *, touches: bool = True) -> Affinity:
+        """What the backends are expected to hold of a prompt. ``touches`` is as in ``PrefixMemory.match``."""
+        return Affinity(chain.prompt.size, self._memory.match(chain.prompt, now, touches=touches), seed, now)
 
     def expect(self, chain: PromptChain, backend: Backend, matched: int) -> Expected:
         """What to remember until the request is settled."""

@@ -8,6 +8,9 @@ from router_ext.stream.events import RequestHead
 MAX_VALUE = 128
 """Longest value of a caller header, in characters."""
 
+REQUEST_ID = "x-request-id"
+"""Envoy gives each request one."""
+
 
 def read_caller(head: RequestHead) -> Caller | Rejection:
     """The caller as the headers describe it. Values are printable ASCII; the tier is a whole number ≥ 0."""
@@ -23,6 +26,12 @@ def read_caller(head: RequestHead) -> Caller | Rejection:
         return Rejection(Reason.BAD_HEADER, f"The header {headers.TIER} must be a whole number.", headers.TIER)
     service, call_type, priority, persona = texts
     return Caller(service, call_type, priority, int(tier), persona)
+
+
+def request_id_of(head: RequestHead) -> str:
+    """The request's own id, "" where there is none, or none that is 1 to ``MAX_VALUE`` printable ASCII characters."""
+    value = head.headers.get(REQUEST_ID, "")
+    return value if len(value) <= MAX_VALUE and value.isascii() and value.isprintable() else ""
 
 
 _UNNAMED = Caller()

@@ -52,24 +52,30 @@ class Choosing:
         """The backend for a request. There is no await between the last look at budgets and backends and the return:
         commit without one, too. ``assignment`` is the caller's in an A/B test.
         """
-        admission, choice = self._look(request, chain, assignment)
+        admission, choice = self.look(request, chain, assignment)
         if isinstance(choice, NoChoice) and choice.full:
             admission, choice = await self._look_with_patience(request, chain, assignment)
         if not isinstance(admission, Admitted):
             self._telemetry.budget_action(request.caller, DOWNGRADE if isinstance(choice, Choice) else REJECT)
         if isinstance(choice, Choice):
             return choice
-        return NotChosen(self._rejection(admission, choice), choice)
+        return NotChosen(self.rejection(admission, choice), choice)
 
-    def _look(
-        self, request: InferenceRequest, chain: PromptChain | None, assignment: Assignment | None
+    def look(
+        self,
+        request: InferenceRequest,
+        chain: PromptChain | None,
+        assignment: Assignment | None,
+        *,
+        dry: bool = False,
     ) -> tuple[Admission, Choice | NoChoice]:
+        """What the budgets say at this instant, and the backend. ``dry`` is as in ``Decider.choose``."""
         admission = self._budgets.admit(request.caller.service)
         match admission:
             case Admitted():
-                return admission, self._decider.choose_for(assignment, request, chain)
+                return admission, self._decider.choose_for(assignment, request, chain, dry=dry)
             case Downgraded(target):
-                choice = self._decider.choose_named(target, BUDGET_RULE, request, chain)
+                choice = self._decider.choose_named(target, BUDGET_RULE, request, chain, dry=dry)
                 return admission, replace(choice, downgraded=True) if isinstance(choice, Choice) else choice
             case Rejected():
                 return admission, NoChoice(BUDGET_RULE, (), full=False)
@@ -79,17 +85,18 @@ class Choosing:
     ) -> tuple[Admission, Choice | NoChoice]:
         """Looks again after each request that ends, for a short while."""
         deadline = self._clock.monotonic() + ROOM_WAIT_S
-        admission, choice = self._look(request, chain, assignment)
+        admission, choice = self.look(request, chain, assignment)
         while isinstance(choice, NoChoice) and choice.full:
             left = deadline - self._clock.monotonic()
             try:
                 await self._releases.wait(max(0.0, left))
             except TimeoutError:
                 break
-            admission, choice = self._look(request, chain, assignment)
+            admission, choice = self.look(request, chain, assignment)
         return admission, choice
 
-    def _rejection(self, admission: Admission, nobody: NoChoice) -> Rejection:
+    def rejection(self, admission: Admission, nobody: NoChoice) -> Rejection:
+        """What the client is told when nobody serves."""
         match admission:
             case Admitted():
                 return no_backend(nobody, self._clock)

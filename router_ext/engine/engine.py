@@ -12,16 +12,18 @@ from router_ext.engine.answers import refusal
 from router_ext.engine.attempts import Attempts
 from router_ext.engine.budgets import Budgets
 from router_ext.engine.caches import Caches, Expected
-from router_ext.engine.caller import read_caller
+from router_ext.engine.caller import read_caller, request_id_of
 from router_ext.engine.charging import Charges
 from router_ext.engine.choosing import Choosing, NotChosen, no_backend
 from router_ext.engine.configured import Configured
 from router_ext.engine.decider import Decider
 from router_ext.engine.exchanges import KeptRequest, OpenExchange, OpenExchanges
-from router_ext.engine.experiments import Experiments, given, key_of
+from router_ext.engine.experiments import Experiments, given
+from router_ext.engine.explaining import Explaining, Explanation
 from router_ext.engine.failover import Failover
 from router_ext.engine.forwarding import await_relay, forward_inference, forward_other
 from router_ext.engine.gate import Gate
+from router_ext.engine.intake import MAX_PATH, OTHER_RULE, Incoming, Intake, other_request, wants_body
 from router_ext.engine.limits import KeptBytes
 from router_ext.engine.pool import Pool
 from router_ext.engine.rate_limits import RateLimits
@@ -36,37 +38,22 @@ from router_ext.engine.shadow import Shadow, ShadowTools
 from router_ext.engine.spend import Spend
 from router_ext.engine.surroundings import NOTHING, Surroundings
 from router_ext.engine.tries import RelayTools
-from router_ext.engine.turns import OpenTurn
+from router_ext.engine.watching import Watching
 from router_ext.health.failures import CLIENT_LEFT
 from router_ext.health.load import QueueReading
 from router_ext.model.decision import Choice, Decision, NoChoice
 from router_ext.model.experiment import Assignment
-from router_ext.model.headers import SESSION_HEADERS
 from router_ext.model.outcome import AccessRecord, Outcome
-from router_ext.model.rejection import Reason, Rejection
-from router_ext.model.request import API_BY_PATH, Caller, InferenceRequest
+from router_ext.model.rejection import Rejection
+from router_ext.model.request import Caller, InferenceRequest
 from router_ext.model.shared import SharedEvent
 from router_ext.model.snapshot import Health
-from router_ext.payload.inference import InferenceBody
-from router_ext.payload.output_limit import UNLIMITED_TOKENS
-from router_ext.payload.session_request import owner_of, read_session
 from router_ext.ports import Clock, Dispatcher, SessionStore, Telemetry
 from router_ext.stream.effects import AskFollow, Followed, Plan, Relayed
 from router_ext.stream.events import RequestHead, ResponseHeaders
 
-MAX_PATH: Final = 256
-"""How much of an unknown path a decision keeps."""
-
-OTHER_RULE: Final = "other"
-"""The rule name of requests that are no inference."""
-
 SESSION_ROUTE: Final = "session-needs-router"
 """Envoy's route for session requests that the router did not see."""
-
-
-def wants_body(head: RequestHead) -> bool:
-    """True for requests whose body decides where they go."""
-    return head.method == "POST" and head.path in API_BY_PATH
 
 
 class Engine:
@@ -98,7 +85,9 @@ class Engine:
         self.exchanges: Final = OpenExchanges()
         self._releases = Releases(self.pool)
         self._losses = Losses(self.pool, self.exchanges)
-        self._decider = Decider(self.pool, self.caches, telemetry, clock, id_prefix=id_prefix, draw=draw)
+        self.watching: Final = Watching()
+        live = self.pool, self.caches, telemetry, clock
+        self._decider = Decider(*live, id_prefix=id_prefix, draw=draw, watching=self.watching)
         self.spend: Final = Spend(id_prefix, config.server.timezone)
         self._replicas = Replication(self.pool, self.caches, telemetry, clock, around.shared, spend=self.spend)
         self.charges: Final = Charges(self.spend, telemetry, clock, around.ledger)
@@ -117,6 +106,9 @@ class Engine:
         self.shadow: Final = Shadow(
             ShadowTools(self.pool, self._decider, self.charges, *outside, released=self._releases.tell)
         )
+        self._intake = Intake(self._sessions, self.caches, self.shadow, self.experiments)
+        asked = self._rate_limits, self._choosing, self._decider, self._gate
+        self._explaining = Explaining(self._intake, *asked, shadow=self.shadow, clock=clock)
         self.configure(config)
 
     @property
@@ -154,78 +146,43 @@ class Engine:
             return self._plan_other(head)
         caller = read_caller(head)
         if isinstance(caller, Rejection):
-            return self._refuse(Caller(), caller)
-        read = await self._read(head, caller, body, can_follow=can_follow)
-        if isinstance(read, Rejection):
-            return self._refuse(caller, read)
-        request, content, turn = read
-        chain = None
-        if content is not None:
-            chain = self.caches.read(request, content.envelope, None if turn is None else turn.start)
-        if chain is not None and turn is not None:
-            turn.chain_end = chain.start
-        assignment = self.shadow.assign(request) or self.experiments.assign(request, key_of(head, caller, turn))
-        choice = await self._choosing.choose(request, chain, assignment)
-        if isinstance(choice, NotChosen):
-            return self._refuse(caller, choice.rejection, request, choice.nobody)
-        if content is None:
-            return self._commit_blind(head, request, choice, assignment)
-        return self._commit(KeptRequest(head, content, chain), choice, turn, assignment, can_relay=can_relay)
-
-    async def _read(
-        self, head: RequestHead, caller: Caller, body: bytes | None, *, can_follow: bool
-    ) -> tuple[InferenceRequest, InferenceBody | None, OpenTurn | None] | Rejection:
-        """What the request says, and the turn of a session if it asks for one; the content is then hydrated. One too
-        many is not read.
-        """
-        too_many = self._rate_limits.take(caller)
-        if too_many is not None:
-            return too_many
-        content = None if body is None else self._now.read(head, caller, body)
-        if isinstance(content, Rejection):
-            return content
-        turn = await self._open_turn(head, caller, content, can_follow=can_follow)
-        if isinstance(turn, Rejection):
-            return turn
-        if content is None:
+            return self._refuse(head, Caller(), caller)
+        incoming = self._rate_limits.take(caller) or await self._intake.read(
+            head, caller, body, self._now, can_follow=can_follow
+        )
+        if isinstance(incoming, Rejection):
+            return self._refuse(head, caller, incoming)
+        if incoming.body is None:
             self._telemetry.headers_only()
-            return InferenceRequest(head.path, caller, max_output_tokens=UNLIMITED_TOKENS), None, None
-        body_sent = content if turn is None else turn.body
-        return body_sent.request, body_sent, turn
+        choice = await self._choosing.choose(incoming.request, incoming.chain, incoming.assignment)
+        if isinstance(choice, NotChosen):
+            return self._refuse(head, caller, choice.rejection, incoming.request, choice.nobody)
+        if incoming.body is None:
+            return self._commit_blind(head, incoming.request, choice, incoming.assignment)
+        kept = KeptRequest(head, incoming.body, incoming.chain)
+        return self._commit(kept, choice, incoming, can_relay=can_relay)
 
-    async def _open_turn(
-        self, head: RequestHead, caller: Caller, content: InferenceBody | None, *, can_follow: bool
-    ) -> OpenTurn | Rejection | None:
-        """The turn of a session that the request asks for, None for a request without one."""
-        if not any(name in head.headers for name in SESSION_HEADERS):
-            return None
-        wish = read_session(head.headers, head.path)
-        if wish is not None and not self.config.server.sessions.enabled:
-            return Rejection(Reason.SESSIONS_DISABLED, "Sessions are not enabled on this router.")
-        if wish is None or isinstance(wish, Rejection):
-            return wish
-        if content is None or not can_follow:
-            return Rejection(Reason.SESSIONS_UNSUPPORTED, "Sessions need Envoy's body modes as they are generated.")
-        return await self._sessions.open(wish, owner_of(head.headers, caller.service), content, self._now)
+    async def explain(self, head: RequestHead, body: bytes) -> Explanation:
+        """What would become of a request. Nothing is sent or counted."""
+        return await self._explaining.explain(head, body, self._now)
 
     def _commit(
         self,
         request: KeptRequest,
         choice: Choice,
-        turn: OpenTurn | None,
-        assignment: Assignment | None,
+        incoming: Incoming,
         *,
         can_relay: bool,
     ) -> Plan:
         """From choice to plan without an await, so that what was decided is what is counted."""
-        backend, chain = choice.backend, request.chain
-        decision = self._decider.record(request.body.request, choice)
+        backend, chain, turn = choice.backend, request.chain, incoming.turn
+        decision = self._decider.record(request.body.request, choice, request_id_of(request.head))
         pin, expected = None, None
         if chain is not None:
             pin, expected = choice.matched > 0, self.caches.expect(chain, backend, choice.matched)
             self._telemetry.pinned(backend.name, hit=pin)
         exchange = self._begin(decision, expected)
-        exchange.turn, exchange.assignment = turn, given(assignment, choice)
+        exchange.turn, exchange.assignment = turn, given(incoming.assignment, choice)
         server, stream = self.config.server, decision.request.stream
         timeout_s = server.stream_idle_timeout_s if stream else server.default_timeout_s
         if can_relay and self._kept_bytes.take(request.size):
@@ -244,7 +201,7 @@ class Engine:
         self, head: RequestHead, request: InferenceRequest, choice: Choice, assignment: Assignment | None
     ) -> Plan:
         """A request whose body nobody saw: it cannot be sent once more."""
-        decision = self._decider.record(request, choice)
+        decision = self._decider.record(request, choice, request_id_of(head))
         exchange = self._begin(decision)
         exchange.assignment = given(assignment, choice)
         return forward_inference(head, None, exchange, self.config.server.default_timeout_s)
@@ -253,12 +210,11 @@ class Engine:
         answer = self._now.models.answer(head.path) if head.method == "GET" else None
         if answer is not None:
             return answer
-        backend = self._decider.first_available()
-        request = InferenceRequest(head.path[:MAX_PATH], Caller())
+        backend, request = self._decider.first_available(), other_request(head)
         if backend is None:
             nobody = NoChoice(OTHER_RULE, (), full=False)
-            return self._refuse(Caller(), no_backend(nobody, self._clock), request, nobody)
-        decision = self._decider.record(request, Choice(backend, OTHER_RULE, "", ()))
+            return self._refuse(head, Caller(), no_backend(nobody, self._clock), request, nobody)
+        decision = self._decider.record(request, Choice(backend, OTHER_RULE, "", ()), request_id_of(head))
         self._begin(decision)
         return forward_other(head, decision, backend)
 
@@ -269,6 +225,7 @@ class Engine:
 
     def _refuse(
         self,
+        head: RequestHead,
         caller: Caller,
         rejection: Rejection,
         request: InferenceRequest | None = None,
@@ -276,7 +233,12 @@ class Engine:
     ) -> Plan:
         self._telemetry.refused(caller, rejection)
         if request is not None and choice is not None:
-            self._decider.refuse(request, choice, rejection.reason.value)
+            decision = self._decider.refuse(request, choice, rejection, request_id_of(head))
+            self.watching.refused(decision, rejection)
+        elif self.watching.active:
+            unread = NoChoice("", (), full=False)
+            request = InferenceRequest(head.path[:MAX_PATH], caller)
+            self.watching.refused(self._decider.unmade(request, unread, request_id_of(head), rejection), rejection)
         return refusal(rejection)
 
     # Answers
@@ -335,6 +297,7 @@ class Engine:
         how = end.failure, end.ttft_s, end.usage, exchange.attempts, exchange.assignment
         outcome = Outcome(record, *how, estimated=end.estimated)
         self._telemetry.settled(exchange.attempt.decision, outcome)
+        self.watching.settled(exchange, outcome)
         self.experiments.note(exchange.attempt.slot.state.backend, outcome)
 
     def reconcile(self, active_by_cluster: Mapping[str, int]) -> None:

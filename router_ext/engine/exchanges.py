@@ -9,6 +9,7 @@ from router_ext.config.sections import AbTest
 from router_ext.engine.attempts import Attempt, AttemptEnd
 from router_ext.engine.gate_ask import GateAsk
 from router_ext.engine.turns import OpenTurn
+from router_ext.model.decision import Decision
 from router_ext.model.experiment import Assignment
 from router_ext.model.gate import Quality
 from router_ext.payload.inference import InferenceBody
@@ -46,6 +47,7 @@ class OpenExchange:
     schema cannot be used. ``assignment`` is the caller's in an A/B test, None where it takes part in none.
     ``wants_usage``: backends that take it are asked for the token counts of the stream, of which the client is to see
     nothing. ``shadow`` is the test in which its answer is compared with that of another backend, None for none.
+    ``first`` is the decision of its first attempt.
     """
 
     attempt: Attempt
@@ -63,6 +65,10 @@ class OpenExchange:
     assignment: Assignment | None = None
     shadow: AbTest | None = None
     wants_usage: bool = False
+    first: Decision = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first = self.attempt.decision
 
     @property
     def id(self) -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from router_ext.config.sections import AbTest
+from router_ext.engine.caller import REQUEST_ID
 from router_ext.engine.turns import OpenTurn
 from router_ext.engine.variant_stats import VariantStats
 from router_ext.model.backend import Backend
@@ -28,9 +29,6 @@ Json = dict[str, Any]
 
 SPLIT: Final = "split"
 """The mode in which a test takes part in routing."""
-
-REQUEST_ID: Final = "x-request-id"
-"""Envoy gives each request one."""
 
 _Identity = tuple[str, str, str]
 

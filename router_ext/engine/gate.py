@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
@@ -49,6 +50,14 @@ class Judgement(Struct, frozen=True):
         return Quality.PASSED if self.fault is None else Quality.FAILED
 
 
+@dataclass(frozen=True, slots=True)
+class GateChance:
+    """``probability`` (0..1) is the share of such requests whose answer is looked at, in the way that ``ask`` says."""
+
+    ask: GateAsk
+    probability: float
+
+
 NOT_JUDGED: Final = Judgement(judged=False)
 """The judgement of what is no answer to look at: an error of the client, or one that is larger than may be held."""
 
@@ -84,16 +93,30 @@ class Gate:
             exchange.bad_schema = isinstance(ask, NotGated) and ask.bad_schema
             self._telemetry.gate_concluded(Quality.SKIPPED, BAD_SCHEMA if exchange.bad_schema else "")
 
+    def chance(self, config: QualityGate, head: RequestHead, body: InferenceBody, backend: str) -> GateChance | None:
+        """How it would look at the answer of such a request; None where it never would. Nothing is drawn."""
+        ask = self.ask(config, head, body, backend, lambda: 0.0)
+        if not isinstance(ask, GateAsk):
+            return None
+        return GateChance(ask, config.sample_rate if ask.schema is None else 1.0)
+
     def ask(
-        self, config: QualityGate, head: RequestHead, body: InferenceBody, backend: str
+        self,
+        config: QualityGate,
+        head: RequestHead,
+        body: InferenceBody,
+        backend: str,
+        draw: Callable[[], float] | None = None,
     ) -> GateAsk | NotGated | None:
-        """How the answer of a request that goes to ``backend`` is checked; None where the gate has nothing to say."""
+        """How the answer of a request that goes to ``backend`` is checked; None where the gate has nothing to say.
+        ``draw`` takes the place of the gate's own.
+        """
         if not config.enabled or head.path not in TEXT_PATHS:
             return None
         schema = requested_schema(head.headers, body.envelope)
         if isinstance(schema, BadSchema) or (schema is not None and self._judge.refuses(schema)):
             return NotGated(bad_schema=True)
-        if schema is None and self._draw() >= config.sample_rate:
+        if schema is None and (draw or self._draw)() >= config.sample_rate:
             return None
         streaming = config.streaming or (Streaming.SKIP if schema is None else Streaming.HOLD)
         skips = body.request.stream and streaming is Streaming.SKIP

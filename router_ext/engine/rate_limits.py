@@ -46,17 +46,32 @@ class RateLimits:
 
     def take(self, caller: Caller) -> Rejection | None:
         """Counts one request; why it is refused, if it is. A refused request takes nothing."""
-        limit = self._limits.get(caller.service) or self._limits.get(DEFAULT_SERVICE)
-        if limit is None:
+        share = self._share(caller.service)
+        if share is None:
             return None
-        rate = limit.requests_per_second / self._workers
-        bucket = self._filled(caller.service, rate, max(1.0, limit.burst_size / self._workers))
+        rate, burst = share
+        bucket = self._filled(caller.service, rate, burst)
         if bucket.level >= 1:
             bucket.level -= 1
             return None
         self._telemetry.rate_limited(caller)
-        after_s = max(1, math.ceil((1 - bucket.level) / rate))
-        return Rejection(Reason.RATE_LIMITED, "This service sends too many requests.", retry_after_s=after_s)
+        return _too_many(bucket.level, rate)
+
+    def look(self, caller: Caller) -> Rejection | None:
+        """Why a request would be refused now, if it would; nothing is counted."""
+        share, bucket = self._share(caller.service), self._buckets.get(caller.service)
+        if share is None or bucket is None:
+            return None
+        rate, burst = share
+        level = min(burst, bucket.level + (self._clock.monotonic() - bucket.at) * rate)
+        return None if level >= 1 else _too_many(level, rate)
+
+    def _share(self, service: str) -> tuple[float, float] | None:
+        """The rate a second and the burst (≥ 1) of a service in this process; None where it has no limit."""
+        limit = self._limits.get(service) or self._limits.get(DEFAULT_SERVICE)
+        if limit is None:
+            return None
+        return limit.requests_per_second / self._workers, max(1.0, limit.burst_size / self._workers)
 
     def _filled(self, service: str, rate: float, burst: float) -> _Bucket:
         """The bucket as it is now; a new one is full."""
@@ -70,3 +85,8 @@ class RateLimits:
         self._buckets.move_to_end(service)
         bucket.level, bucket.at = min(burst, bucket.level + (now - bucket.at) * rate), now
         return bucket
+
+
+def _too_many(level: float, rate: float) -> Rejection:
+    after_s = max(1, math.ceil((1 - level) / rate))
+    return Rejection(Reason.RATE_LIMITED, "This service sends too many requests.", retry_after_s=after_s)

@@ -8,8 +8,8 @@ from router_ext.ports import Clock, SessionStore, Telemetry
 
 
 class TimedStore:
-    """Implements ``ports.SessionStore`` by another one. Telemetry is told of every call, and of those that raise or
-    are cancelled as calls without an answer.
+    """Implements ``ports.SessionStore`` by another one. Telemetry is told of every call but ``peek``, and of those that
+    raise or are cancelled as calls without an answer.
     """
 
     def __init__(self, store: SessionStore, telemetry: Telemetry, clock: Clock) -> None:
@@ -35,6 +35,10 @@ class TimedStore:
         """Operation ``load``."""
         with self._timed("load"):
             return await self._store.load(session_id, owner, now_s)
+
+    async def peek(self, session_id: str, owner: str, now_s: float) -> Session | None:
+        """Not told of: no request needs it."""
+        return await self._store.peek(session_id, owner, now_s)
 
     async def append(self, session_id: str, owner: str, turn: Turn, now_s: float) -> bool:
         """Operation ``append``."""

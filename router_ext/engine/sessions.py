@@ -1,6 +1,7 @@
 """Sessions in the way of requests: hydrating what a turn sends, and keeping what it was answered."""
 
 import uuid
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import orjson
@@ -30,6 +31,9 @@ RETRY_AFTER_S: Final = 2
 STORE_AWAY: Final = Rejection(
     Reason.SESSION_STORE_UNAVAILABLE, "Sessions are not available at the moment.", retry_after_s=RETRY_AFTER_S
 )
+Load = Callable[[str, str, float], Awaitable[Session | None]]
+"""How a session is read: ``SessionStore.load`` or ``peek``."""
+
 _UNKNOWN: Final = Rejection(Reason.SESSION_NOT_FOUND, "There is no such session.")
 _UNSAVED: Final = orjson.dumps(STORE_AWAY.body())
 _UNSAVED_ANSWER: Final = Followed(
@@ -48,23 +52,32 @@ class Sessions:
         self._ratio = TokenRatio()
         self._known = KnownPrompts()
 
-    async def open(self, wish: SessionWish, owner: str, body: InferenceBody, now: Configured) -> OpenTurn | Rejection:
-        """The turn that a request asks for, with the body to send."""
+    async def open(
+        self, wish: SessionWish, owner: str, body: InferenceBody, now: Configured, *, peeks: bool = False
+    ) -> OpenTurn | Rejection:
+        """The turn that a request asks for, with the body to send. It only ``peeks`` for a request that is not sent:
+        the session does not count as used, and nothing is told of it.
+        """
+        load = self._store.peek if peeks else self._store.load
         messages = read_messages(body.envelope)
         if isinstance(messages, Rejection):
             return messages
         try:
             if not isinstance(wish, ContinueSession):
-                return await self._begun(owner, body, messages, now)
-            session = await self._store.load(wish.session_id, owner, self._clock.wall())
+                return await self._begun(owner, body, messages, now, load)
+            session = await load(wish.session_id, owner, self._clock.wall())
         except SessionStoreError:
             return STORE_AWAY
         if session is None:
             return _UNKNOWN
-        return self._continued(wish, session, body, messages, now)
+        turn = self._continued(wish, session, body, messages, now)
+        if isinstance(turn, OpenTurn) and not peeks:
+            turn.start = self._known.get(turn.session_id, turn.sent)
+            self._telemetry.session_hydrated(turn.known_tokens)
+        return turn
 
     async def _begun(
-        self, owner: str, body: InferenceBody, messages: tuple[bytes, ...], now: Configured
+        self, owner: str, body: InferenceBody, messages: tuple[bytes, ...], now: Configured, load: Load
     ) -> OpenTurn | Rejection:
         """The first turn of a new session. Raises SessionStoreError."""
         size = self._estimate(body, messages)
@@ -72,7 +85,7 @@ class Sessions:
         too_long = _too_long(turn, now.config.server)
         if too_long is None:
             # Shows that the store is there: nobody is to wait for an answer that cannot be kept.
-            await self._store.load(turn.session_id, owner, self._clock.wall())
+            await load(turn.session_id, owner, self._clock.wall())
         return too_long or turn
 
     def _continued(
@@ -87,11 +100,7 @@ class Sessions:
         meta, size = session.meta, self._estimate(body, fresh.new)
         sent = (*fresh.instructions, *session.messages, *fresh.new)
         turn = OpenTurn(meta.id, meta.owner, whole, fresh.new, meta.tokens, size, ends=wish.ends, sent=sent)
-        turn.start = self._known.get(meta.id, sent)
-        too_long = _too_long(turn, now.config.server)
-        if too_long is None:
-            self._telemetry.session_hydrated(meta.tokens)
-        return too_long or turn
+        return _too_long(turn, now.config.server) or turn
 
     def _estimate(self, body: InferenceBody, messages: tuple[bytes, ...]) -> int:
         return self._ratio.estimate(body.request.model, sum(map(len, messages)))

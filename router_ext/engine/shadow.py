@@ -57,6 +57,13 @@ class ShadowTools:
     released: Callable[[], None]
 
 
+class ShadowChance(Struct, frozen=True):
+    """``probability`` (0..1) is the share of such requests that variant B of ``test`` is asked, too."""
+
+    test: AbTest
+    probability: float
+
+
 class _Copy(Struct, frozen=True):
     """A request that variant B is to be asked, and what variant A said to it."""
 
@@ -106,6 +113,13 @@ class Shadow:
         """The same as variant A for whoever asks; the other variant is none to fall back to."""
         test = self.test_of(request)
         return None if test is None else Assignment(test.name, "a", test.variant_a, test.variant_a)
+
+    def chance(self, request: InferenceRequest, backend: str) -> ShadowChance | None:
+        """What may follow a request that ``backend`` answers; None where nothing does."""
+        test = self.test_of(request)
+        if test is None or backend != test.variant_a or request.path not in TEXT_PATHS:
+            return None
+        return ShadowChance(test, test.split_pct / 100)
 
     def look(self, exchange: OpenExchange) -> None:
         """Notes in a new exchange that its answer is to be compared: ``split_pct`` percent of those that variant A was

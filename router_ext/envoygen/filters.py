@@ -75,7 +75,7 @@ def ext_proc(server: Server) -> ExternalProcessor:
 def _shown_headers() -> ListStringMatcher:
     """The headers that the processor reads or decides about; each further one would cost time and tell secrets."""
     read = (":method", ":path", ":status", "content-type", "content-encoding", "accept-encoding", "retry-after")
-    patterns = [StringMatcher(exact=name) for name in (*read, *CREDENTIAL_HEADERS, *API_HEADERS)]
+    patterns = [StringMatcher(exact=name) for name in (*read, "x-request-id", *CREDENTIAL_HEADERS, *API_HEADERS)]
     return ListStringMatcher(patterns=[*patterns, StringMatcher(prefix=RESERVED_PREFIX)])
 
 

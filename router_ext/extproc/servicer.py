@@ -8,7 +8,8 @@ import grpc
 from envoy.service.ext_proc.v3 import external_processor_pb2 as pb
 from envoy.service.ext_proc.v3 import external_processor_pb2_grpc as pb_grpc
 
-from router_ext.engine.engine import Engine, wants_body
+from router_ext.engine.engine import Engine
+from router_ext.engine.intake import wants_body
 from router_ext.extproc.codec import event_of, message_of
 from router_ext.ports import Telemetry
 from router_ext.stream.effects import Ask, AskFollow, AskRelay, Effect, Forward, Leave, Reply, ReportFirstToken

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,6 +19,10 @@ class Affinity(Struct, frozen=True):
     matched: Mapping[str, int]
     seed: int
     now: float
+
+
+NO_AFFINITY: Final = Affinity(0, {}, 0, 0.0)
+"""Nothing is known of the caches: the request is neither pinned nor balanced by prediction."""
 
 
 class Balancing(StrEnum):

@@ -112,6 +112,10 @@ class SessionStore(Protocol):
         """The conversation; None when it is unknown, expired, destroyed or another owner's."""
         ...
 
+    async def peek(self, session_id: str, owner: str, now_s: float) -> Session | None:
+        """The same as ``load``, but the session does not count as used."""
+        ...
+
     async def append(self, session_id: str, owner: str, turn: Turn, now_s: float) -> bool:
         """Adds a turn as a whole, never in part and never within another turn. False when the session is gone."""
         ...

@@ -1,24 +1,5 @@
-"""One routing question."""
+"""One routing question, as filters and scorers know it."""
 
-from msgspec import Struct
+from router_ext.model.asked import Asked
 
-from router_ext.model.affinity import Affinity
-from router_ext.model.request import InferenceRequest
-from router_ext.model.snapshot import Snapshot
-from router_ext.routing.scorers import NO_AFFINITY
-
-
-class Asked(Struct, frozen=True):
-    """Everything that a decision depends on beside the configuration.
-
-    ``affinity`` is ``NO_AFFINITY``, that very object, where nothing is pinned or predicted. ``now`` is in monotonic
-    seconds. ``draw`` (0 ≤ x < 1) is a number drawn for this request: it decides whether the request tries out a slow
-    backend; 1 means never. ``tried`` names the backends that have already failed it.
-    """
-
-    request: InferenceRequest
-    snapshot: Snapshot
-    affinity: Affinity = NO_AFFINITY
-    now: float = 0.0
-    draw: float = 1.0
-    tried: frozenset[str] = frozenset()
+__all__ = ["Asked"]

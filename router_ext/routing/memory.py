@@ -34,9 +34,11 @@ class PrefixMemory:
         """Takes over new limits; they hold for what is in the table, too."""
         self._pins.resize(ttl_s, max_entries)
 
-    def match(self, prompt: Prompt, now: float) -> Mapping[str, int]:
-        """For each backend the size of the longest prefix of ``prompt`` that its cache is expected to hold."""
-        return self._pins.match(prompt, now)
+    def match(self, prompt: Prompt, now: float, *, touches: bool = True) -> Mapping[str, int]:
+        """For each backend the size of the longest prefix of ``prompt`` that its cache is expected to hold. Without
+        ``touches`` the prefixes do not count as used.
+        """
+        return self._pins.match(prompt, now, touches=touches)
 
     def hold(self, prompt: Prompt, backend: str, matched: int) -> Hold:
         """What to remember of a decision until ``settle``. ``matched`` is what ``match`` gave for ``backend``, or 0."""

@@ -81,10 +81,10 @@ class PinTable:
             self._entries.move_to_end(boundary.key)
         self._trim(now)
 
-    def match(self, prompt: Prompt, now: float) -> Mapping[str, int]:
+    def match(self, prompt: Prompt, now: float, *, touches: bool = True) -> Mapping[str, int]:
         """For each backend the size of the longest prefix that it holds, longest first; among equals the latest use
         first. Backends that hold nothing are missing. The entries of these prefixes count as used, but no backend's
-        hold lasts longer for it.
+        hold lasts longer for it; without ``touches`` the table stays as it is.
         """
         found: dict[str, int] = {}
         seen = _NOBODY
@@ -93,11 +93,11 @@ class PinTable:
             if uses is _NOBODY or uses is seen:
                 continue
             known = len(found)
-            living = self._living(boundary.key, uses, now)
+            living = self._living(boundary.key, uses, now, removes=touches)
             seen = uses if len(living) == len(uses) else _NOBODY
             for use in reversed(living):
                 found.setdefault(use.owner.name, boundary.size)
-            if len(found) > known:
+            if touches and len(found) > known:
                 self._entries.move_to_end(boundary.key)
             if len(found) == len(self._owners):
                 break
@@ -139,10 +139,11 @@ class PinTable:
         others = tuple([other for other in uses if other.owner is not use.owner and other.at >= other.owner.since])
         return (*others[1 - MAX_HOLDERS :], use)
 
-    def _living(self, key: bytes, uses: _Uses, now: float) -> _Uses:
+    def _living(self, key: bytes, uses: _Uses, now: float, *, removes: bool = True) -> _Uses:
         """The uses of an entry that still count, oldest first; the others are removed."""
         living = tuple(use for use in uses if self._counts(use, now))
-        self._put(key, uses, living)
+        if removes:
+            self._put(key, uses, living)
         return living
 
     def _put(self, key: bytes, uses: _Uses, left: _Uses) -> None:

@@ -166,6 +166,7 @@ def _chosen(state: BackendState, candidates: tuple[Candidate, ...], rule: Rule, 
         candidates,
         usable(state, asked.affinity.matched),
         tuple([item.backend for item in candidates if item.filtered_by == TTFT_SLA.name]) if rule.max_ttft_ms else (),
+        asked=asked,
     )
 
 
@@ -182,9 +183,11 @@ def _probing(
 
 def _refused(rule: Rule, sifted: Sifted, asked: Asked) -> NoChoice:
     pauses = [asked.snapshot[name].paused_until for name in sifted.names_dropped_by(PAUSED)]
-    return NoChoice(rule.name, sifted.dropped, bool(sifted.names_dropped_by(ROOM)), min(pauses, default=None))
+    full = bool(sifted.names_dropped_by(ROOM))
+    return NoChoice(rule.name, sifted.dropped, full, min(pauses, default=None), asked)
 
 
 def _refused_twice(first: NoChoice, second: NoChoice) -> NoChoice:
     pauses = [choice.paused_until for choice in (first, second) if choice.paused_until is not None]
-    return NoChoice(second.rule, second.candidates, first.full or second.full, min(pauses, default=None))
+    full = first.full or second.full
+    return NoChoice(second.rule, second.candidates, full, min(pauses, default=None), second.asked)

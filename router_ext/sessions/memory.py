@@ -55,6 +55,13 @@ class MemoryStore:
         kept = self._used(session_id, owner, now_s)
         return None if kept is None else Session(kept.meta, tuple(kept.messages))
 
+    async def peek(self, session_id: str, owner: str, now_s: float) -> Session | None:
+        """See ``ports.SessionStore``."""
+        kept = self._sessions.get(session_id)
+        if kept is None or kept.meta.owner != owner or self._is_over(kept, now_s):
+            return None
+        return Session(kept.meta, tuple(kept.messages))
+
     async def append(self, session_id: str, owner: str, turn: Turn, now_s: float) -> bool:
         """See ``ports.SessionStore``. False also when the session has outgrown ``max_bytes``, and is gone for it."""
         kept = self._used(session_id, owner, now_s)

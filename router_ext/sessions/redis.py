@@ -59,6 +59,7 @@ class RedisStore:
         self._free = asyncio.Semaphore(MAX_CONNECTIONS)
         self._create = self._script(scripts.CREATE)
         self._load = self._script(scripts.LOAD)
+        self._peek = self._script(scripts.PEEK)
         self._append = self._script(scripts.APPEND)
         self._delete = self._script(scripts.DELETE)
         self._listed = self._script(scripts.LISTED)
@@ -73,7 +74,14 @@ class RedisStore:
 
     async def load(self, session_id: str, owner: str, now_s: float) -> Session | None:
         """See ``ports.SessionStore``."""
-        found = await self._run(self._load, session_id, owner, repr(now_s))
+        return await self._read(self._load, session_id, owner, now_s)
+
+    async def peek(self, session_id: str, owner: str, now_s: float) -> Session | None:
+        """See ``ports.SessionStore``."""
+        return await self._read(self._peek, session_id, owner, now_s)
+
+    async def _read(self, script: AsyncScript, session_id: str, owner: str, now_s: float) -> Session | None:
+        found = await self._run(script, session_id, owner, repr(now_s))
         if found is None:
             return None
         meta = _meta(found[0])

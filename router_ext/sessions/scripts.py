@@ -123,6 +123,16 @@ return {gone, {meta(id), redis.call('LRANGE', list(id), 0, -1)}}
 """
 )
 
+# As LOAD, and the session does not count as used.
+PEEK: Final = (
+    _PRELUDE
+    + """
+local id, owner = ARGV[4], ARGV[5]
+if not is_kept(id, owner) then return {gone, false} end
+return {gone, {meta(id), redis.call('LRANGE', list(id), 0, -1)}}
+"""
+)
+
 # id, owner, now_s, tokens ('' when unknown), estimated tokens, bytes, blobs. Result: 1 when it was added.
 APPEND: Final = (
     _PRELUDE

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
+from msgspec.structs import asdict
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -13,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from router_ext.admin.refusal import refusal
 from router_ext.admin.status import Json
+from router_ext.model.decision_filter import DecisionFilter
 from router_ext.telemetry.metrics import BackendCollector
 from router_ext.version import __version__
 from router_ext.workers.client import WorkerAnswer, WorkerAwayError, ask_all, ask_any
@@ -57,9 +60,10 @@ class WorkersStatus:
         answers = await self._ask("/ready")
         return not self.stopping() and any(answer.status == 200 for answer in answers.values())
 
-    async def recent(self, limit: int) -> list[Json]:
+    async def recent(self, limit: int, wanted: DecisionFilter) -> list[Json]:
         """The newest of all workers."""
-        answers = await self._ask(f"/api/decisions?limit={limit}")
+        query = urlencode({"limit": limit, **asdict(wanted)}, errors="surrogatepass")
+        answers = await self._ask(f"/api/decisions?{query}")
         return merged_decisions((answer.json()["decisions"] for answer in answers.values()), limit)
 
     async def metrics(self, names: Sequence[str]) -> bytes:

@@ -248,3 +248,19 @@ async def test_what_is_destroyed_leaves_its_room(kind: Kind) -> None:
         await bench.create("b", bytes(40))
         assert await bench.ids() == ["b", "a"]
         assert bench.evicted == ["ttl"]
+
+
+async def test_a_session_that_is_peeked_at_does_not_count_as_used(kind: Kind) -> None:
+    """It is read as it was kept, and is the first to make room as before; for another owner it does not exist."""
+    async with kind(limits(max_sessions=2)) as bench:
+        await bench.create("old", HI)
+        await bench.create("new", HI)
+        before = await bench.store.listed(2)
+        peeked = await bench.store.peek("old", "ann", bench.now_s + 5)
+        assert peeked is not None
+        assert peeked == Session(before[1], (HI,))
+        assert await bench.store.peek("old", "bob", bench.now_s) is None
+        assert await bench.store.peek("unknown", "ann", bench.now_s) is None
+        assert await bench.store.listed(2) == before
+        await bench.create("newest", HI)
+        assert await bench.ids() == ["newest", "new"]

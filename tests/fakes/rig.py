@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import orjson
 
 from router_ext.config.sections import RouterConfig
-from router_ext.engine.engine import Engine, wants_body
+from router_ext.engine.engine import Engine
+from router_ext.engine.intake import wants_body
 from router_ext.engine.surroundings import Surroundings
 from router_ext.engine.tally import Tally
 from router_ext.model.snapshot import Health

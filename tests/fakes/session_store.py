@@ -33,6 +33,11 @@ class FakeSessionStore:
             return None
         return self._kept(replace(session, meta=replace(session.meta, used_s=now_s)))
 
+    async def peek(self, session_id: str, owner: str, now_s: float) -> Session | None:
+        """The owner's session as it is."""
+        self._reach()
+        return self._owned(session_id, owner)
+
     async def append(self, session_id: str, owner: str, turn: Turn, now_s: float) -> bool:
         """Adds the turn to the owner's session."""
         self._reach(writes=True)

@@ -1,14 +1,12 @@
 """Scorers: each gives every remaining candidate a number; lower is better, and earlier scorers count first."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
+from router_ext.model.affinity import NO_AFFINITY as NO_AFFINITY
 from router_ext.model.affinity import Affinity
 from router_ext.model.request import InferenceRequest
 from router_ext.model.snapshot import BackendState
-
-NO_AFFINITY: Final = Affinity(0, {}, 0, 0.0)
-"""Nothing is known of the caches: the request is neither pinned nor balanced by prediction."""
 
 
 class Scorer(Protocol):

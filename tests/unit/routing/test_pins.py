@@ -54,6 +54,19 @@ def test_every_boundary_of_an_inserted_prompt_matches() -> None:
     assert pins.match(prompt("x", "y"), 0.0) == {}
 
 
+def test_a_look_that_touches_nothing_leaves_the_table_as_it_is() -> None:
+    """It finds the same; what has expired stays for others to remove, and the oldest entry is the first to go."""
+    pins = table(ttl_s=10.0, max_entries=2)
+    pins.insert(prompt("s"), "a", 0.0)
+    pins.insert(prompt("t"), "b", 1.0)
+    assert pins.match(prompt("s"), 2.0, touches=False) == {"a": 100}
+    assert pins.match(prompt("s"), 10.0, touches=False) == {}
+    assert len(pins) == 2
+    pins.insert(prompt("u"), "b", 3.0)
+    assert pins.match(prompt("s"), 3.0) == {}
+    assert pins.match(prompt("t"), 3.0) == {"b": 100}
+
+
 def test_a_hold_ends_after_the_ttl() -> None:
     """It counts until just before, and is gone from then on; a match removes what it finds expired."""
     pins = table(ttl_s=10.0)

@@ -78,8 +78,8 @@ def test_the_fallback_chain_stays_under_the_conditions_of_the_rule() -> None:
     fits = backend("fits", cost=5, capabilities=("json_output",))
     states = snapshot(_down(backend("a", capabilities=("json_output",))), dear, backend("plain"), fits)
     assert _picked(pipeline, states) == ("fits", "r")
-    choice = pipeline.route(Asked(request(), {name: states[name] for name in ("a", "dear", "plain")}))
-    assert choice == NoChoice(
+    asked = Asked(request(), {name: states[name] for name in ("a", "dear", "plain")})
+    assert pipeline.route(asked) == NoChoice(
         "r",
         (
             Candidate("plain", "capabilities", "lacks json_output"),
@@ -87,6 +87,7 @@ def test_the_fallback_chain_stays_under_the_conditions_of_the_rule() -> None:
             Candidate("a", "health", "is down"),
         ),
         full=False,
+        asked=asked,
     )
 
 
@@ -198,7 +199,8 @@ def test_an_adapter_whose_only_owner_is_away_is_not_replaced_by_the_fallback_cha
     """Not under a base model; another owner in the chain does serve."""
     pipeline = Pipeline([Rule("r", backends=("b", "a"))], ["b", "c"])
     owner = backend("a", adapters=("sql",))
-    assert pipeline.route(Asked(request("sql"), snapshot(_down(owner), B, C))) == NoChoice(
+    asked = Asked(request("sql"), snapshot(_down(owner), B, C))
+    assert pipeline.route(asked) == NoChoice(
         "r",
         (
             Candidate("b", "lora", "does not have the adapter"),
@@ -206,6 +208,7 @@ def test_an_adapter_whose_only_owner_is_away_is_not_replaced_by_the_fallback_cha
             Candidate("a", "health", "is down"),
         ),
         full=False,
+        asked=asked,
     )
     other = backend("c", adapters=("sql",))
     assert _picked(pipeline, snapshot(_down(owner), B, other), request("sql")) == ("c", "r")
@@ -328,7 +331,9 @@ def test_one_backend_by_its_name_must_be_able_to_serve(
 
 def test_one_backend_that_is_not_configured_any_more_is_none() -> None:
     """It may have been removed since."""
-    assert _only(snapshot(A, B)) == NoChoice("r", (), full=False)
+    choice = _only(snapshot(A, B))
+    assert isinstance(choice, NoChoice)
+    assert (choice.candidates, choice.full) == ((), False)
 
 
 @pytest.mark.parametrize("queue_aware", [True, False])

@@ -1,0 +1,61 @@
+"""``router-ext replay``: recorded decisions, made again under another configuration."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from router_ext.cli.configuration import EXIT_BAD_CONFIG, load_or_explain
+from router_ext.cli.recorded import RecordError, read_decisions
+from router_ext.cli.replayed import Replay, replay
+
+EPILOG: Final = f"""\
+FILE holds the lines of `router-ext tail --json`, or an answer of /api/decisions. Each request's first decision is made
+again with the state of its time: health, loads, pauses and caches; a backend that was not there then is healthy and
+idle. What rules do not decide is left out: later attempts, A/B tests, spent budgets, paths without inference.
+Exit codes: 0 replayed, also when requests move; {EXIT_BAD_CONFIG} the file or the configuration is wrong."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The record and the configuration."""
+    parser.epilog = EPILOG
+    parser.add_argument("file", metavar="FILE", type=Path, help="recorded decisions")
+    parser.add_argument("--config", required=True, type=Path, metavar="NEW", help="the configuration to try")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def main(args: argparse.Namespace) -> int:
+    """See ``EPILOG``."""
+    loaded = load_or_explain(args.config)
+    if loaded is None:
+        return EXIT_BAD_CONFIG
+    try:
+        result = replay(read_decisions(args.file), loaded.config)
+    except (OSError, RecordError) as error:
+        print(f"router-ext: {error}", file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    if args.json:
+        print(json.dumps(result.report()))
+    else:
+        _print(result)
+    return 0
+
+
+def _print(result: Replay) -> None:
+    console = Console(highlight=False)
+    console.print(f"{result.moved} of {result.replayed} decisions would move", style="bold")
+    for reason, count in result.left_out.most_common():
+        console.print(f"left out, {reason}: {count}")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("rule", "from", "to", "under rule", "count"):
+        table.add_column(title, justify="right" if title == "count" else "left")
+    for move, count in result.moves.most_common():
+        table.add_row(move.rule, move.before or "refused", move.after or "refused", move.new_rule, str(count))
+    if result.moves:
+        console.print(table)
+    for rule, count in result.by_rule.most_common():
+        console.print(f"{rule}: {result.moved_of(rule)} of {count} move")
