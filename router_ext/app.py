@@ -21,11 +21,16 @@ from router_ext.admin.ab_tests import ab_test_routes
 from router_ext.admin.access import Access, token_from
 from router_ext.admin.api import admin_app
 from router_ext.admin.budgets import budget_routes
+from router_ext.admin.config import reread_routes
 from router_ext.admin.costs import Costs, cost_routes
+from router_ext.admin.desk import Desk
 from router_ext.admin.explain import EngineExplains, explain_routes
+from router_ext.admin.new_session import SessionDesk
+from router_ext.admin.operations import Live, Operations
+from router_ext.admin.routes import changing_routes
 from router_ext.admin.server import AdminServer, tcp_socket, unix_socket
-from router_ext.admin.sessions import session_routes
 from router_ext.admin.status import Status
+from router_ext.admin.targets import Targets, private_allowed
 from router_ext.clock import SystemClock
 from router_ext.config.loader import LoadedConfig
 from router_ext.config.restart import restart_only
@@ -57,6 +62,7 @@ from router_ext.sessions.build import build_store
 from router_ext.sessions.memory import MemoryStore
 from router_ext.shared.build import build_bus
 from router_ext.shared.bus import RedisBus
+from router_ext.telemetry.audit import AuditRecorder
 from router_ext.telemetry.judges import JudgeRecorder
 from router_ext.telemetry.ledger import LedgerRecorder
 from router_ext.telemetry.lines import pairs_recorder, shadow_log_recorder
@@ -108,6 +114,7 @@ class Router:
         self._egress = EgressClient(config.server.egress_port)
         self._sessions = build_store(config.server.sessions, self._recorder.session_evicted)
         self._access = _access(config.server, environ, worker)
+        self._targets = Targets(private_allowed(environ))
         self._shared = build_bus(config.server, self._recorder, sender=secrets.token_hex(8))
         self._tally = None if worker is None else Tally.open(worker.folder.tally, worker.index)
         number = None if worker is None else worker.index
@@ -211,7 +218,6 @@ class Router:
             uptime_s=lambda: self._clock.monotonic() - self._started_at,
             registry=self._metrics.registry,
         )
-        sessions = session_routes(self._kept_sessions, self._recorder)
         costs = Costs(
             self._ledger,
             lambda: self._engine.spend.totals(self._clock.wall()),
@@ -221,11 +227,25 @@ class Router:
             lambda: self._engine.config.server.timezone,
             self._shared_ledger,
         )
-        budgets = budget_routes(self._engine.budgets.report)
-        shadow = self._engine.shadow
-        experiments = ab_test_routes(lambda: shadow.with_reports(self._engine.experiments.report()))
-        explain = explain_routes(EngineExplains(self._engine))
-        return admin_app(status, self._access, sessions, cost_routes(costs), budgets, experiments, explain)
+        audit, pool = AuditRecorder(self._metrics, self._log), self._engine.pool
+        live = Live(pool.snapshot, pool.slots, self._clock)
+        operations = Operations(Desk(self._control, audit), live, self._targets)
+        sessions = SessionDesk(
+            self._kept_sessions, lambda: self._engine.config.server, self._recorder, audit, self._clock
+        )
+        routes = [*changing_routes(lambda: operations, lambda: sessions), cost_routes(costs)]
+        routes += [budget_routes(self._budgets), ab_test_routes(self._ab_tests)]
+        routes.append(explain_routes(EngineExplains(self._engine)))
+        if self._worker is not None:
+            routes.append(reread_routes(lambda: operations))
+        limit = self._at_start.server.max_body_bytes
+        return admin_app(status, self._access, *routes, audit=audit, max_conversation_bytes=lambda: limit)
+
+    async def _budgets(self) -> list[dict[str, Any]]:
+        return self._engine.budgets.report()
+
+    async def _ab_tests(self) -> list[dict[str, Any]]:
+        return self._engine.shadow.with_reports(self._engine.experiments.report())
 
     def _kept_sessions(self) -> SessionStore | None:
         return self._sessions if self._engine.config.server.sessions.enabled else None
@@ -335,7 +355,7 @@ class Router:
 def _access(server: Server, environ: Mapping[str, str], worker: WorkerPlace | None) -> Access:
     """A worker's own admin API is for its supervisor, which nobody passes without the token."""
     if worker is not None:
-        return Access(None, exposed=False)
+        return Access(None, exposed=False, supervised=True)
     return Access(token_from(environ), exposed=not is_loopback(server.admin_host))
 
 

@@ -15,6 +15,10 @@ from router_ext.model.snapshot import Health
 
 PREFIX: Final = "kronaxis_router"
 
+SPENT_TODAY: Final = f"{PREFIX}_spent_today_usd"
+BUDGET_SPENT: Final = f"{PREFIX}_budget_spent_ratio"
+"""Families that are read when they are scraped, beside those of the backends."""
+
 MICRO: Final = 1_000_000
 """Micro-dollars of a US dollar."""
 
@@ -242,6 +246,9 @@ class Metrics(MoneyMetrics, ShadowMetrics, ConfigMetrics):
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self.admin_changes: Final = counter(
+            "admin_changes", "Changes that were asked for through the admin API.", "action", "result"
+        )
 
 
 _PIN_ENTRIES: Final = "kv_pin_entries"
@@ -288,6 +295,10 @@ class SpendCollector(Collector):
         self._totals = totals
         self._named_services = named_services
 
+    def describe(self) -> Iterable[Metric]:
+        """The family without samples, by which a registry finds this collector for a name."""
+        return [GaugeMetricFamily(SPENT_TODAY, "")]
+
     def collect(self) -> Iterable[Metric]:
         """One sample for each label value that something was spent for."""
         named, sums = self._named_services(), dict[str, int]()
@@ -295,7 +306,7 @@ class SpendCollector(Collector):
             label = service if service in named else OTHER
             sums[label] = sums.get(label, 0) + micro_usd
         text = "US dollars that all routers together spent since midnight, by `server.timezone`."
-        family = GaugeMetricFamily(f"{PREFIX}_spent_today_usd", text, labels=["service"])
+        family = GaugeMetricFamily(SPENT_TODAY, text, labels=["service"])
         for label, micro_usd in sums.items():
             family.add_metric([label], micro_usd / MICRO)
         yield family
@@ -307,10 +318,14 @@ class BudgetCollector(Collector):
     def __init__(self, ratios: Callable[[], Mapping[str, float]]) -> None:
         self._ratios = ratios
 
+    def describe(self) -> Iterable[Metric]:
+        """The family without samples, by which a registry finds this collector for a name."""
+        return [GaugeMetricFamily(BUDGET_SPENT, "")]
+
     def collect(self) -> Iterable[Metric]:
         """One sample for each service that has a budget."""
         text = "Part of the day's budget that all routers together spent; 1 is all of it."
-        family = GaugeMetricFamily(f"{PREFIX}_budget_spent_ratio", text, labels=["service"])
+        family = GaugeMetricFamily(BUDGET_SPENT, text, labels=["service"])
         for service, ratio in self._ratios().items():
             family.add_metric([service], ratio)
         yield family

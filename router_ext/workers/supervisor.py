@@ -8,15 +8,21 @@ import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter, PlatformCollector
 from prometheus_client.multiprocess import mark_process_dead
+from starlette.middleware import Middleware
 
+from router_ext.admin.ab_tests import ab_test_routes
 from router_ext.admin.access import Access, token_from
 from router_ext.admin.api import admin_app
+from router_ext.admin.budgets import budget_routes
 from router_ext.admin.costs import cost_routes
+from router_ext.admin.explain import ExplainBody, explain_routes
+from router_ext.admin.operations import elsewhere
+from router_ext.admin.routes import changing_routes
 from router_ext.admin.server import AdminServer, tcp_socket
 from router_ext.clock import SystemClock
 from router_ext.config.sections import Server
@@ -24,6 +30,7 @@ from router_ext.config.url import is_loopback
 from router_ext.engine.tally import Tally
 from router_ext.telemetry.log import get_logger
 from router_ext.workers.costs import WorkersCosts
+from router_ext.workers.forwarder import Forwarder, Workers
 from router_ext.workers.place import make_folder
 from router_ext.workers.processes import ProcessFigures, WorkerProcess
 from router_ext.workers.status import WorkersStatus
@@ -42,6 +49,14 @@ _GIVEN_UP: Final = (1, 2)
 
 METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 """The variable by which prometheus-client keeps its figures in files of this folder."""
+
+
+class _Elsewhere:
+    """Implements ``ExplainSource`` where workers answer."""
+
+    async def explain(self, asked: ExplainBody) -> Any:
+        """Is not asked."""
+        return elsewhere()
 
 
 class Supervisor:
@@ -99,8 +114,13 @@ class Supervisor:
         )
         access = Access(token_from(self._environ), exposed=not is_loopback(self._server.admin_host))
         costs = WorkersCosts(self._folder, self.workers, SystemClock(), self._server.timezone)
-        routes = status.session_routes(), cost_routes(costs), status.budget_routes(), status.ab_test_routes()
-        return admin_app(status, access, *routes)
+        by_workers = *changing_routes(elsewhere, elsewhere), explain_routes(_Elsewhere())
+        routes = [cost_routes(costs), budget_routes(status.budgets), ab_test_routes(status.ab_tests), *by_workers]
+        workers = Workers(self._folder, lambda: [worker.index for worker in self.workers()])
+        forwarded = [route for router in by_workers for route in router.routes]
+        inner = Middleware(Forwarder, workers=workers, routes=forwarded, read_only=frozenset({"/api/explain"}))
+        limit = self._server.max_body_bytes
+        return admin_app(status, access, *routes, inner=inner, max_conversation_bytes=lambda: limit)
 
     def _listen_for_signals(self) -> None:
         loop = asyncio.get_running_loop()
