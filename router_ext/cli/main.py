@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from router_ext.cli import check_config, dpo, envoy_config, serve, worker
+from router_ext.cli import check_config, doctor, dpo, envoy_config, serve, worker
 from router_ext.demo import command as demo
 from router_ext.demo.sim import command as sim_backend
 from router_ext.version import __version__
@@ -19,6 +19,7 @@ COMMANDS: tuple[Command, ...] = (
     ("worker one process of `serve --workers`, which starts it", worker.add_arguments, worker.main),
     ("check-config check a configuration file", check_config.add_arguments, check_config.main),
     ("envoy-config write Envoy's configuration", envoy_config.add_arguments, envoy_config.main),
+    ("doctor check how Envoy and the router work together", doctor.add_arguments, doctor.main),
     ("dpo check and convert files of preference pairs", dpo.add_arguments, dpo.main),
     ("demo run the whole stack on this machine", demo.add_arguments, demo.main),
     ("sim-backend run a simulated vLLM server", sim_backend.add_arguments, sim_backend.main),
