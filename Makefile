@@ -75,6 +75,7 @@ format: $(VENV)/.dev ## Format the code
 
 docs: $(VENV)/.dev ## Write docs/reference anew from the code
 	$(BIN)/python -m router_ext.reference docs/
+	$(BIN)/python -m router_ext.doctor.page docs/
 
 bench-overhead: $(VENV)/.dev ## Measure what router_ext costs against the least code that routes
 	$(BIN)/python -m benchmarks.overhead

@@ -80,7 +80,7 @@ Text = Annotated[str, Query(max_length=MAX_TEXT)]
 
 def decision_routes(source: DecisionSource) -> APIRouter:
     """``GET /api/decisions``."""
-    router = APIRouter(prefix="/api")
+    router = APIRouter(prefix="/api", tags=["decisions"])
 
     @router.get("/decisions", response_model=DecisionList)
     async def decisions(
@@ -102,7 +102,7 @@ def decision_routes(source: DecisionSource) -> APIRouter:
 
 def explain_routes(source: ExplainSource) -> APIRouter:
     """``POST /api/explain``."""
-    router = APIRouter(prefix="/api")
+    router = APIRouter(prefix="/api", tags=["decisions"])
 
     @router.post(
         "/explain",
