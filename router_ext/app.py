@@ -239,7 +239,13 @@ class Router:
         if self._worker is not None:
             routes.append(reread_routes(lambda: operations))
         limit = self._at_start.server.max_body_bytes
-        return admin_app(status, self._access, *routes, audit=audit, max_conversation_bytes=lambda: limit)
+        app = admin_app(status, self._access, *routes, audit=audit, max_conversation_bytes=lambda: limit)
+        if self._worker is None:
+            # Here, so that workers, whose supervisor has the tools, do without 25 MB of modules.
+            from router_ext.mcp.mount import serve_mcp
+
+            serve_mcp(app, self._recorder.fault)
+        return app
 
     async def _budgets(self) -> list[dict[str, Any]]:
         return self._engine.budgets.report()

@@ -53,8 +53,8 @@ LABELS: Final = {
     "kind": "What a call was made for: `proxied`, for a request; `fallback`, by the quality gate; `shadow`, as a"
     " copy for a backend under test.",
     "operation": "Call of the session store: `create`, `load`, `append`, `delete`, `list` or `count`.",
-    "place": "Where router_ext caught its own bug: `ext_proc`, `access_log`, `gate`, `shadow`, `dpo`, `shadow_log`, or"
-    " the name of a background task.",
+    "place": "Where router_ext caught its own bug: `ext_proc`, `access_log`, `gate`, `shadow`, `dpo`, `shadow_log`,"
+    " `mcp`, or the name of a background task.",
     "reason": "A refusal code or a failure, see below; for sessions, pairs and judges the words that the metric's"
     " meaning lists; for the quality gate what was wrong: `upstream`, `empty`, `truncated`, `refusal`, `min_length`,"
     " `min_tokens`, `invalid_json`, `schema`, `schema_timeout`, `bad_schema`, or empty.",

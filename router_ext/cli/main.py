@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from router_ext.cli import check_config, doctor, dpo, envoy_config, explain, replay, serve, tail, worker
+from router_ext.cli import check_config, doctor, dpo, envoy_config, explain, mcp, replay, serve, tail, worker
 from router_ext.demo import command as demo
 from router_ext.demo.sim import command as sim_backend
 from router_ext.version import __version__
@@ -23,6 +23,7 @@ COMMANDS: tuple[Command, ...] = (
     ("tail show live decisions of a running router", tail.add_arguments, tail.main),
     ("replay make recorded decisions again under another configuration", replay.add_arguments, replay.main),
     ("doctor check how Envoy and the router work together", doctor.add_arguments, doctor.main),
+    ("mcp tools for assistants, on standard input and output", mcp.add_arguments, mcp.main),
     ("dpo check and convert files of preference pairs", dpo.add_arguments, dpo.main),
     ("demo run the whole stack on this machine", demo.add_arguments, demo.main),
     ("sim-backend run a simulated vLLM server", sim_backend.add_arguments, sim_backend.main),
