@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from router_ext.admin.decision_models import DecisionList, ShownExplanation
 from router_ext.admin.refusal import refusal
-from router_ext.decision_events import message_of_explanation
-from router_ext.decision_record import json_of_message
+from router_ext.decisions.events import message_of_explanation
+from router_ext.decisions.record import json_of_message
 from router_ext.engine.engine import Engine
 from router_ext.engine.explaining import request_head
 from router_ext.model.decision_filter import DecisionFilter

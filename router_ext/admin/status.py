@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 
-from router_ext.decision_record import json_of_message, message_of_decision
+from router_ext.decisions.record import json_of_message, message_of_decision
 from router_ext.model.decision import Decision
 from router_ext.model.decision_filter import DecisionFilter
 from router_ext.model.snapshot import Snapshot

@@ -16,8 +16,8 @@ from router_ext.cli.running_router import EXIT_AWAY, RouterRefusedError, Running
 from router_ext.clock import SystemClock
 from router_ext.config.problem import ConfigError
 from router_ext.config.sections import RouterConfig
-from router_ext.decision_events import message_of_explanation
-from router_ext.decision_record import json_of_message
+from router_ext.decisions.events import message_of_explanation
+from router_ext.decisions.record import json_of_message
 from router_ext.dispatch.egress import EgressClient
 from router_ext.engine.engine import Engine
 from router_ext.engine.explaining import request_head

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from router_ext.cli.recorded import RecordError
 from router_ext.config.sections import RouterConfig
-from router_ext.decision_state import asked_of_message
+from router_ext.decisions.state import asked_of_message
 from router_ext.engine.configured import Configured
 from router_ext.model.decision import Choice
 from router_ext.model.experiment import VARIANT_RULE

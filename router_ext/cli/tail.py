@@ -16,7 +16,7 @@ from router_ext.cli.event_line import event_line
 from router_ext.cli.running_router import EXIT_AWAY, RouterRefusedError, RunningRouter, decisions_at, token_note
 from router_ext.config.problem import ConfigError
 from router_ext.config.sections import Address
-from router_ext.decision_record import json_of_message
+from router_ext.decisions.record import json_of_message
 from router_ext.v1 import decisions_pb2 as pb
 
 RETRY_S: Final = 1.0

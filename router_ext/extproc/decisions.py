@@ -9,7 +9,7 @@ import grpc
 from router_ext.config.api_token import TOKEN_VARIABLE, holds
 from router_ext.config.sections import Address, TcpAddress
 from router_ext.config.url import is_loopback
-from router_ext.decision_events import message_of_explanation, message_of_happening
+from router_ext.decisions.events import message_of_explanation, message_of_happening
 from router_ext.engine.engine import Engine
 from router_ext.engine.explaining import request_head
 from router_ext.engine.watching import MAX_WATCHERS, TooManyWatchersError

@@ -10,8 +10,8 @@ from msgspec import structs
 
 from router_ext.cli.replayed import replay
 from router_ext.config.sections import Defaults, KvPinning, RouterConfig, Server
-from router_ext.decision_record import json_of_message, message_of_decision
-from router_ext.decision_state import asked_of_message
+from router_ext.decisions.record import json_of_message, message_of_decision
+from router_ext.decisions.state import asked_of_message
 from router_ext.engine.configured import Configured
 from router_ext.model.affinity import NO_AFFINITY, Affinity, Balancing
 from router_ext.model.decision import Choice, Decision, Seen

@@ -10,7 +10,7 @@ import pytest
 from router_ext.cli.main import main
 from router_ext.cli.recorded import RecordError, read_decisions
 from router_ext.config.sections import AbTest, Budget, RouterConfig
-from router_ext.decision_record import json_of_message, message_of_decision
+from router_ext.decisions.record import json_of_message, message_of_decision
 from router_ext.model.rule import Match
 from router_ext.model.snapshot import Health
 from tests.fakes.domain import backend, head, router

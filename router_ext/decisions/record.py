@@ -5,7 +5,7 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-from router_ext.decision_state import count, message_of_seen
+from router_ext.decisions.state import count, message_of_seen
 from router_ext.model.decision import Candidate, Decision
 from router_ext.v1 import decision_pb2 as pb
 

@@ -1,7 +1,7 @@
 """What becomes of requests, as messages of the service ``Decisions``: of live ones, and of those only explained."""
 
-from router_ext.decision_record import message_of_decision
-from router_ext.decision_state import count
+from router_ext.decisions.record import message_of_decision
+from router_ext.decisions.state import count
 from router_ext.engine.explaining import Explanation
 from router_ext.engine.gate import GateChance
 from router_ext.engine.watching import Happening, Settlement

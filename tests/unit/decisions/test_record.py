@@ -1,6 +1,6 @@
 """The decision record as a message of the project's own contract."""
 
-from router_ext.decision_record import message_of_decision
+from router_ext.decisions.record import message_of_decision
 from router_ext.model.decision import Candidate, Decision
 from router_ext.model.request import Caller, InferenceRequest
 from router_ext.v1 import decision_pb2 as pb
