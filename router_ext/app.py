@@ -6,31 +6,21 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
 from socket import socket
-from typing import Any, Final
+from typing import Final
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from router_ext.admin.ab_tests import ab_test_routes
 from router_ext.admin.access import Access, token_from
-from router_ext.admin.api import admin_app
-from router_ext.admin.budgets import budget_routes
-from router_ext.admin.config import reread_routes
-from router_ext.admin.costs import Costs, cost_routes
-from router_ext.admin.desk import Desk
-from router_ext.admin.explain import EngineExplains, explain_routes
-from router_ext.admin.new_session import SessionDesk
-from router_ext.admin.operations import Live, Operations
-from router_ext.admin.routes import changing_routes
 from router_ext.admin.server import AdminServer, tcp_socket, unix_socket
-from router_ext.admin.status import Status
 from router_ext.admin.targets import Targets, private_allowed
+from router_ext.admin_side import AdminSide
+from router_ext.background import background_tasks
 from router_ext.clock import SystemClock
 from router_ext.config.loader import LoadedConfig
 from router_ext.config.restart import restart_only
@@ -53,7 +43,7 @@ from router_ext.ledger.build import build_shared_ledger
 from router_ext.ledger.paths import ledger_path
 from router_ext.ledger.soon import FlushedSoon
 from router_ext.ledger.sqlite import SqliteLedger
-from router_ext.ports import NO_PAIRS, NO_SHADOW_LOG, SessionStore, SessionStoreError, Telemetry
+from router_ext.ports import NO_PAIRS, NO_SHADOW_LOG, SessionStore, SessionStoreError
 from router_ext.schemas.court import SchemaCourt
 from router_ext.scrape.envoy_admin import reconcile_with_envoy
 from router_ext.scrape.health import HealthChecks
@@ -62,7 +52,6 @@ from router_ext.sessions.build import build_store
 from router_ext.sessions.memory import MemoryStore
 from router_ext.shared.build import build_bus
 from router_ext.shared.bus import RedisBus
-from router_ext.telemetry.audit import AuditRecorder
 from router_ext.telemetry.judges import JudgeRecorder
 from router_ext.telemetry.ledger import LedgerRecorder
 from router_ext.telemetry.lines import pairs_recorder, shadow_log_recorder
@@ -71,16 +60,11 @@ from router_ext.telemetry.metrics import BackendCollector, BudgetCollector, Metr
 from router_ext.telemetry.recorder import Recorder
 from router_ext.workers.place import WorkerPlace
 
-RESTART_DELAY_S: Final = 1.0
-"""How long a background task that failed rests."""
-
 SESSION_COUNT_S: Final = 2.0
 """How often the sessions are counted."""
 
 CHECKPOINT_S: Final = 5.0
 """How often the ledger's journal is carried over, off the event loop: 1,000 pages take 3 ms."""
-
-Work = Callable[[], Coroutine[Any, Any, None]]
 
 DRAIN_GRACE_S: Final = 30.0
 """How long running requests may take after SIGTERM; Kubernetes' default grace period."""
@@ -106,7 +90,6 @@ class Router:
         self._environ = environ
         self._worker = worker
         self._clock = SystemClock()
-        self._started_at = self._clock.monotonic()
         self._at_start = config = running.loaded.config
         self._log = get_logger()
         self._metrics = Metrics(_registry())
@@ -174,7 +157,7 @@ class Router:
         address, token = _processor_address(config.server, self._worker), token_from(self._environ)
         processor = ProcessorServer(self._engine, self._recorder, address, token=token)
         await processor.start()
-        async with self._egress, _background(self._recorder) as background:
+        async with self._egress, background_tasks(self._recorder) as background:
             background("probes", self._checks.run)
             background("queues", self._queues.run)
             background("reconcile", lambda: reconcile_with_envoy(self._engine, config.server.envoy_admin_port))
@@ -211,47 +194,20 @@ class Router:
             await self._sessions.close()
 
     def _admin_app(self) -> FastAPI:
-        status = Status(
-            snapshot=self._engine.pool.snapshot,
-            decisions=lambda: self._engine.recent,
-            is_ready=lambda: self._ready,
-            uptime_s=lambda: self._clock.monotonic() - self._started_at,
-            registry=self._metrics.registry,
-        )
-        costs = Costs(
-            self._ledger,
-            lambda: self._engine.spend.totals(self._clock.wall()),
-            lambda: self._engine.config.budgets,
-            lambda: self._engine.charges.last_hour.totals(self._clock.monotonic()),
+        return AdminSide(
+            self._access,
+            self._engine,
+            self._control,
             self._clock,
-            lambda: self._engine.config.server.timezone,
-            self._shared_ledger,
-        )
-        audit, pool = AuditRecorder(self._metrics, self._log), self._engine.pool
-        live = Live(pool.snapshot, pool.slots, self._clock)
-        operations = Operations(Desk(self._control, audit), live, self._targets)
-        sessions = SessionDesk(
-            self._kept_sessions, lambda: self._engine.config.server, self._recorder, audit, self._clock
-        )
-        routes = [*changing_routes(lambda: operations, lambda: sessions), cost_routes(costs)]
-        routes += [budget_routes(self._budgets), ab_test_routes(self._ab_tests)]
-        routes.append(explain_routes(EngineExplains(self._engine)))
-        if self._worker is not None:
-            routes.append(reread_routes(lambda: operations))
-        limit = self._at_start.server.max_body_bytes
-        app = admin_app(status, self._access, *routes, audit=audit, max_conversation_bytes=lambda: limit)
-        if self._worker is None:
-            # Here, so that workers, whose supervisor has the tools, do without 25 MB of modules.
-            from router_ext.mcp.mount import serve_mcp
-
-            serve_mcp(app, self._recorder.fault)
-        return app
-
-    async def _budgets(self) -> list[dict[str, Any]]:
-        return self._engine.budgets.report()
-
-    async def _ab_tests(self) -> list[dict[str, Any]]:
-        return self._engine.shadow.with_reports(self._engine.experiments.report())
+            self._recorder,
+            self._metrics,
+            self._targets,
+            ledger=self._ledger,
+            shared_ledger=self._shared_ledger,
+            sessions=self._kept_sessions,
+            is_ready=lambda: self._ready,
+            is_worker=self._worker is not None,
+        ).app()
 
     def _kept_sessions(self) -> SessionStore | None:
         return self._sessions if self._engine.config.server.sessions.enabled else None
@@ -386,28 +342,3 @@ def _registry() -> CollectorRegistry:
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
     return registry
-
-
-@asynccontextmanager
-async def _background(telemetry: Telemetry) -> AsyncIterator[Callable[[str, Work], None]]:
-    """Starts tasks that end with the block. One that fails is counted, logged, and begun again after a moment."""
-    tasks: list[asyncio.Task[None]] = []
-    async with asyncio.TaskGroup() as group:
-
-        def start(name: str, work: Work) -> None:
-            tasks.append(group.create_task(_supervised(name, work, telemetry), name=name))
-
-        try:
-            yield start
-        finally:
-            for task in tasks:
-                task.cancel()
-
-
-async def _supervised(name: str, work: Work, telemetry: Telemetry) -> None:
-    while True:
-        try:
-            await work()
-        except Exception as error:  # noqa: BLE001 - a scrape that meets a bug must not end the routing of requests
-            telemetry.fault(name, error)
-        await asyncio.sleep(RESTART_DELAY_S)
