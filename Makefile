@@ -73,8 +73,9 @@ format: $(VENV)/.dev ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.dev ## Write docs/reference anew from the code
+docs: $(VENV)/.dev ## Write docs/reference and docs/cli.md anew from the code
 	$(BIN)/python -m router_ext.reference docs/
+	$(BIN)/python -m router_ext.cli.reference docs/
 
 bench-overhead: $(VENV)/.dev ## Measure what router_ext costs against the least code that routes
 	$(BIN)/python -m benchmarks.overhead
