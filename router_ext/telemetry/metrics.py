@@ -280,6 +280,10 @@ class SpendCollector(Collector):
         self._totals = totals
         self._named_services = named_services
 
+    def describe(self) -> Iterable[Metric]:
+        """The family without samples, by which a registry finds this collector for its name."""
+        return [GaugeMetricFamily(f"{PREFIX}_spent_today_usd", "")]
+
     def collect(self) -> Iterable[Metric]:
         """One sample for each label value that something was spent for."""
         named, sums = self._named_services(), dict[str, int]()
@@ -298,6 +302,10 @@ class BudgetCollector(Collector):
 
     def __init__(self, ratios: Callable[[], Mapping[str, float]]) -> None:
         self._ratios = ratios
+
+    def describe(self) -> Iterable[Metric]:
+        """The family without samples, by which a registry finds this collector for its name."""
+        return [GaugeMetricFamily(f"{PREFIX}_budget_spent_ratio", "")]
 
     def collect(self) -> Iterable[Metric]:
         """One sample for each service that has a budget."""
