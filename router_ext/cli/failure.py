@@ -5,11 +5,10 @@ Results go to standard output, errors to standard error: with ``--json`` as one 
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable
 from typing import Final, NoReturn, TextIO
-
-import orjson
 
 from router_ext.config.problem import ConfigError, Problem
 
@@ -70,8 +69,8 @@ def problem_objects(problems: Iterable[Problem]) -> list[dict[str, object]]:
 
 
 def print_json(value: object, file: TextIO | None = None) -> None:
-    """One line of JSON, on standard output unless there is a ``file``."""
-    print(orjson.dumps(value).decode(), file=file)
+    """One line of JSON, on standard output unless there is a ``file``; in ASCII, so any file name can stand in it."""
+    print(json.dumps(value), file=file)
 
 
 def _codes(error: CommandError | ConfigError | OSError) -> tuple[int, str]:

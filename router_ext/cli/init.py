@@ -18,7 +18,9 @@ from router_ext.cli.starting.engines import Engine, Place
 from router_ext.cli.starting.providers import Key, keys_in
 from router_ext.cli.starting.scan import PORTS, scan
 from router_ext.config.loader import parse
+from router_ext.config.sections import ENVOY_DIR
 from router_ext.config.url import is_host
+from router_ext.envoygen.names import BOOTSTRAP_FILE
 
 _PLACE: Final = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::([0-9]{1,5}))?")
 _HERE: Final = "127.0.0.1"
@@ -127,7 +129,7 @@ def _exists(target: Path) -> CommandError:
 
 
 def _backends(text: str, target: Path) -> list[dict[str, object]]:
-    """What a router would read from it. Raises ConfigError, which would be a mistake of this program."""
+    """What a router reads from it. Raises ConfigError, for what the environment says that does not go with it."""
     config = parse(text, target.name, target.parent, os.environ).config
     return [
         {"name": backend.name, "type": backend.type.value, "url": str(backend.endpoint), "model": backend.model_name}
@@ -179,4 +181,4 @@ def _notes(found: Found) -> Iterator[str]:
 def _next(target: Path) -> list[str]:
     file = shlex.quote(str(target))
     commands = [f"router-ext {command} {file}" for command in ("check-config", "envoy-config", "serve")]
-    return [*commands, "envoy -c envoy/bootstrap.yaml"]
+    return [*commands, f"envoy -c {shlex.quote(str(target.parent / ENVOY_DIR / BOOTSTRAP_FILE))}"]

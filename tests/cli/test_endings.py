@@ -79,6 +79,22 @@ def test_a_closed_standard_output_is_no_traceback(tmp_path: Path) -> None:
     assert in_bash("router-ext check-config none.yaml >&- 2>&-", tmp_path).code == 2
 
 
+def test_an_output_that_is_full_is_one_line(tmp_path: Path) -> None:
+    """Exit code 1: what should be there is not."""
+    ended = in_bash("router-ext completion bash > /dev/full", tmp_path)
+    assert (ended.code, ended.err) == (1, "router-ext: [Errno 28] No space left on device\n")
+
+
+def test_a_name_of_any_bytes_is_no_traceback(tmp_path: Path) -> None:
+    """File names need not be text, and a terminal need not know every character."""
+    (tmp_path / "router.yaml").write_text("backends:\n  - {name: a, url: 'http://h:1', type: vllm, model_name: m}\n")
+    script = "mv router.yaml $'\\xff\\u00e4.yaml'; router-ext check-config $'\\xff\\u00e4.yaml'"
+    for option in ("", " --json"):
+        ended = in_bash(script.replace("mv", "mv -n") + option, tmp_path, {"PYTHONIOENCODING": "ascii"})
+        assert ended.code == 0
+        assert "valid" in ended.out
+
+
 def test_completion_is_accepted_by_bash_and_completes(tmp_path: Path) -> None:
     """Subcommands, and the options of one."""
     script = """

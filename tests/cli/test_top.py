@@ -26,7 +26,7 @@ def test_one_frame_is_printed_for_scripts() -> None:
     lines = asyncio.run(printed()).splitlines()
     assert lines[0].startswith("router_ext  up 1h 1m")
     states = [line.split()[:2] for line in lines if line.strip().startswith(("a ", "b "))]
-    assert states == [["a", "healthy"], ["b", "down"]]
+    assert states == [["a", "healthy"], ["b", "breaker"]]
     assert not any(ord(char) < 32 for line in lines for char in line)
 
 

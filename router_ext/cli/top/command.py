@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
@@ -92,7 +93,8 @@ async def _until_ended(source: Source, args: argparse.Namespace) -> None:
         loop.add_signal_handler(number, ended.set)
     with ExitStack() as stack:
         out = stack.enter_context(screen(args.json, refreshing=True))
-        stack.enter_context(on_key("q", ended.set))
+        if sys.stdout.isatty():
+            stack.enter_context(on_key("q", ended.set))
         watch = Watch(source.read, out)
         loop.add_signal_handler(signal.SIGWINCH, watch.draw)
         await _first(ended.wait(), watch.run(args.interval))

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
@@ -12,7 +11,8 @@ from router_ext.cli.top.table import BudgetNear, Line, Table
 UNKNOWN: Final = "-"
 
 _HEALTH: Final = {"healthy": "green", "degraded": "yellow", "down": "red"}
-_COLUMNS: Final = ("queue", "in flight", "TTFT p50", "p95", "pins", "req/s", "err/s", "today")
+_COLUMNS: Final = ("queue", "active", "ttft50", "ttft95", "pins", "req/s", "err/s", "today")
+"""Short, so that a terminal of 80 columns has room for names."""
 
 
 def frame(shown: Table | None, trouble: str = "") -> RenderableType:
@@ -42,7 +42,7 @@ def _header(shown: Table) -> Text:
 
 
 def _grid(shown: Table, *, dim: bool) -> Grid:
-    grid = Grid(box=box.SIMPLE_HEAD, expand=False, pad_edge=False, style="dim" if dim else "none")
+    grid = Grid(box=None, padding=(0, 1, 0, 0), style="dim" if dim else "none", header_style="bold underline")
     grid.add_column("backend", no_wrap=True, min_width=8)
     grid.add_column("state", no_wrap=True)
     for name in _COLUMNS:
@@ -53,9 +53,8 @@ def _grid(shown: Table, *, dim: bool) -> Grid:
 
 
 def _state(line: Line) -> Text:
-    state = Text(line.health, _HEALTH.get(line.health, "none"))
-    if line.circuit_open:
-        state.append(" breaker", "red")
+    """A backend whose breaker is open is down."""
+    state = Text("breaker", "red") if line.circuit_open else Text(line.health, _HEALTH.get(line.health, "none"))
     if line.drained:
         state.append(" drained", "cyan")
     if line.paused_s > 0:
@@ -108,7 +107,7 @@ def _share(value: float | None) -> str:
 def _ms(value: float | None) -> str:
     if value is None:
         return UNKNOWN
-    return f"{value:.0f} ms" if value < 10_000 else f"{value / 1000:.1f} s"
+    return f"{value:.0f}ms" if value < 10_000 else f"{value / 1000:.0f}s"
 
 
 def _usd(value: float | None) -> str:

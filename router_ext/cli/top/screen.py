@@ -29,10 +29,11 @@ class Screen(Protocol):
 @contextmanager
 def screen(as_json: bool, refreshing: bool) -> Iterator[Screen]:
     """A terminal is refreshed when ``refreshing``, and is as it was afterwards."""
+    # A pipe stays one also where FORCE_COLOR makes the console write as for a terminal.
     console = Console(highlight=False, width=_width())
     if as_json:
         yield _Lines()
-    elif refreshing and console.is_terminal:
+    elif refreshing and sys.stdout.isatty():
         with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
             yield _Terminal(live)
     else:

@@ -95,8 +95,8 @@ def test_a_frame_has_a_header_and_a_line_a_backend() -> None:
         "router_ext up 1h 1m · 25.0 req/s · 0.0 err/s · 0.0 refused/s · 2 in flight · 3 sessions · pins 75%"
         " · today $1.75 · budget chat 10% of $10.00"
     )
-    assert "a healthy 5 2/8 42 ms 130 ms 75% 0.0 0.0 $0.0312" in lines
-    assert "b down breaker drained paused 2s - 2/8 42 ms 130 ms - - - $0.00" in lines
+    assert "a healthy 5 2/8 42ms 130ms 75% 0.0 0.0 $0.0312" in lines
+    assert "b breaker drained paused 2s - 2/8 42ms 130ms - - - $0.00" in lines
 
 
 def test_a_router_that_is_away_is_said_first() -> None:
@@ -105,6 +105,13 @@ def test_a_router_that_is_away_is_said_first() -> None:
     assert text.startswith("it is gone\n")
     assert "healthy" in text
     assert _written(None, "it is gone") == "it is gone\n"
+
+
+def test_a_terminal_of_80_columns_shows_everything() -> None:
+    """Also of a backend with a longer name."""
+    text = _written(table(_reading(12.0, shown=[backend("vllm-8000-llama")]), None), width=80)
+    assert "…" not in text
+    assert "vllm-8000-llama" in text
 
 
 @pytest.mark.parametrize("width", [20, 60, 300])
