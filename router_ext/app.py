@@ -21,16 +21,23 @@ from router_ext.admin.ab_tests import ab_test_routes
 from router_ext.admin.access import Access, token_from
 from router_ext.admin.api import admin_app
 from router_ext.admin.budgets import budget_routes
+from router_ext.admin.config import reread_routes
 from router_ext.admin.costs import Costs, cost_routes
+from router_ext.admin.desk import Desk
+from router_ext.admin.new_session import SessionDesk
+from router_ext.admin.operations import Live, Operations
+from router_ext.admin.routes import changing_routes
 from router_ext.admin.server import AdminServer, tcp_socket, unix_socket
-from router_ext.admin.sessions import session_routes
 from router_ext.admin.status import Status
+from router_ext.admin.targets import Targets, private_allowed
 from router_ext.clock import SystemClock
 from router_ext.config.loader import LoadedConfig
+from router_ext.config.restart import restart_only
 from router_ext.config.sections import Address, Server
 from router_ext.config.url import is_loopback
 from router_ext.config.watcher import ConfigWatcher
 from router_ext.config.workers import id_prefix, worker_address
+from router_ext.control import Control, Running
 from router_ext.costs.days import day_at
 from router_ext.dispatch.egress import EgressClient
 from router_ext.dpo.export import build_export
@@ -46,7 +53,6 @@ from router_ext.ledger.paths import ledger_path
 from router_ext.ledger.soon import FlushedSoon
 from router_ext.ledger.sqlite import SqliteLedger
 from router_ext.ports import NO_PAIRS, NO_SHADOW_LOG, SessionStore, SessionStoreError, Telemetry
-from router_ext.reload import Reloader, restart_only
 from router_ext.schemas.court import SchemaCourt
 from router_ext.scrape.envoy_admin import reconcile_with_envoy
 from router_ext.scrape.health import HealthChecks
@@ -55,6 +61,7 @@ from router_ext.sessions.build import build_store
 from router_ext.sessions.memory import MemoryStore
 from router_ext.shared.build import build_bus
 from router_ext.shared.bus import RedisBus
+from router_ext.telemetry.audit import AuditRecorder
 from router_ext.telemetry.judges import JudgeRecorder
 from router_ext.telemetry.ledger import LedgerRecorder
 from router_ext.telemetry.lines import pairs_recorder, shadow_log_recorder
@@ -81,33 +88,32 @@ DRAIN_GRACE_S: Final = 30.0
 class Router:
     """One router_ext process: the whole router, or one ``worker`` of it. ``serve`` runs it until SIGTERM or SIGINT.
 
-    ``loaded`` is what ``path`` holds, read with the ``workers`` of the command line if they are given there; so is
-    every later change of the file.
+    ``running`` is what ``path`` holds, with the changes of the admin API above it, read with the ``workers`` of the
+    command line if they are given there; so is every later change of the file.
     """
 
     def __init__(
         self,
         path: Path,
         environ: Mapping[str, str],
-        loaded: LoadedConfig,
+        running: Running,
         *,
         workers: int | None = None,
         worker: WorkerPlace | None = None,
     ) -> None:
         self._path = path
         self._environ = environ
-        self._workers = workers
         self._worker = worker
         self._clock = SystemClock()
         self._started_at = self._clock.monotonic()
-        self._loaded = loaded
-        config = loaded.config
+        self._at_start = config = running.loaded.config
         self._log = get_logger()
         self._metrics = Metrics(_registry())
         self._recorder = Recorder(self._metrics, self._log, self._clock.wall, config.named_services)
         self._egress = EgressClient(config.server.egress_port)
         self._sessions = build_store(config.server.sessions, self._recorder.session_evicted)
         self._access = _access(config.server, environ, worker)
+        self._targets = Targets(private_allowed(environ))
         self._shared = build_bus(config.server, self._recorder, sender=secrets.token_hex(8))
         self._tally = None if worker is None else Tally.open(worker.folder.tally, worker.index)
         number = None if worker is None else worker.index
@@ -148,24 +154,32 @@ class Router:
             SpendCollector(lambda: self._engine.spend.totals(self._clock.wall()), lambda: self._recorder.named_services)
         )
         self._metrics.registry.register(BudgetCollector(self._engine.budgets.spent_ratios))
+        self._checks = HealthChecks(self._engine, self._egress, self._clock, self._recorder)
+        self._queues = QueueScraper(lambda: self._engine.config, self._egress, self._clock, self._engine)
+        self._control = Control(
+            path, environ, running, self._take_over, telemetry=self._recorder, clock=self._clock, workers=workers
+        )
         self._ready = False
         self._stop = asyncio.Event()
 
     async def serve(self) -> None:
-        """Starts everything, waits for a signal, drains and returns. Raises OSError when a port is taken."""
-        config = self._loaded.config
+        """Starts everything, waits for a signal, drains and returns. Raises OSError when a port is taken, or when there
+        are changes of the admin API and Envoy's cluster file cannot be written.
+        """
+        config, running = self._at_start, self._control.running
+        if running.changes:
+            await asyncio.to_thread(write_clusters, config, config.server.envoy_dir)
         admin = AdminServer(self._admin_app(), _admin_socket(config.server, self._worker))
         processor = ProcessorServer(self._engine, self._recorder, _processor_address(config.server, self._worker))
         await processor.start()
-        async with self._egress as egress, _background(self._recorder) as background:
-            checks = HealthChecks(self._engine, egress, self._clock, self._recorder)
-            background("probes", checks.run)
-            queues = QueueScraper(lambda: self._engine.config, egress, self._clock, self._engine)
-            background("queues", queues.run)
+        async with self._egress, _background(self._recorder) as background:
+            background("probes", self._checks.run)
+            background("queues", self._queues.run)
             background("reconcile", lambda: reconcile_with_envoy(self._engine, config.server.envoy_admin_port))
             background("sessions", self._count_sessions)
             background("ledger", self._keep_checkpointing)
-            background("reload", lambda: self._watch_config(checks, queues))
+            background("reload", self._watch_config)
+            background("changes", self._control.follow_changes)
             if isinstance(self._shared, RedisBus):
                 background("shared_state", partial(self._shared.run, self._engine.apply))
                 background("spending", self._keep_telling_spending)
@@ -176,9 +190,10 @@ class Router:
             if self._shadow_log is not None:
                 background("shadow_log", self._shadow_log.run)
             admin_task = asyncio.create_task(admin.run(), name="admin")
-            self._say_loaded(self._loaded)
+            self._recorder.reloaded(running.loaded.digest)
+            self._say_loaded(running.loaded)
             self._listen_for_signals()
-            await self._become_ready(checks, processor)
+            await self._become_ready(processor)
             await self._stop.wait()
             await self._drain(processor)
             admin.stop()
@@ -201,7 +216,6 @@ class Router:
             uptime_s=lambda: self._clock.monotonic() - self._started_at,
             registry=self._metrics.registry,
         )
-        sessions = session_routes(self._kept_sessions, self._recorder)
         costs = Costs(
             self._ledger,
             lambda: self._engine.spend.totals(self._clock.wall()),
@@ -211,10 +225,24 @@ class Router:
             lambda: self._engine.config.server.timezone,
             self._shared_ledger,
         )
-        budgets = budget_routes(self._engine.budgets.report)
-        shadow = self._engine.shadow
-        experiments = ab_test_routes(lambda: shadow.with_reports(self._engine.experiments.report()))
-        return admin_app(status, self._access, sessions, cost_routes(costs), budgets, experiments)
+        audit, pool = AuditRecorder(self._metrics, self._log), self._engine.pool
+        live = Live(pool.snapshot, pool.slots, self._clock)
+        operations = Operations(Desk(self._control, audit), live, self._targets)
+        sessions = SessionDesk(
+            self._kept_sessions, lambda: self._engine.config.server, self._recorder, audit, self._clock
+        )
+        routes = [*changing_routes(lambda: operations, lambda: sessions), cost_routes(costs)]
+        routes += [budget_routes(self._budgets), ab_test_routes(self._ab_tests)]
+        if self._worker is not None:
+            routes.append(reread_routes(lambda: operations))
+        limit = self._at_start.server.max_body_bytes
+        return admin_app(status, self._access, *routes, audit=audit, max_conversation_bytes=lambda: limit)
+
+    async def _budgets(self) -> list[dict[str, Any]]:
+        return self._engine.budgets.report()
+
+    async def _ab_tests(self) -> list[dict[str, Any]]:
+        return self._engine.shadow.with_reports(self._engine.experiments.report())
 
     def _kept_sessions(self) -> SessionStore | None:
         return self._sessions if self._engine.config.server.sessions.enabled else None
@@ -260,9 +288,9 @@ class Router:
         for event in self._engine.spend.due_events(self._clock.monotonic(), self._clock.wall()):
             self._shared.publish(event)
 
-    async def _become_ready(self, checks: HealthChecks, processor: ProcessorServer) -> None:
+    async def _become_ready(self, processor: ProcessorServer) -> None:
         """Serves once every backend has been probed; a signal before that ends the wait."""
-        first = asyncio.create_task(checks.first_round())
+        first = asyncio.create_task(self._checks.first_round())
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait((first, stop), return_when=asyncio.FIRST_COMPLETED)
         first.cancel()
@@ -296,29 +324,25 @@ class Router:
             asyncio.get_running_loop().remove_reader(sys.stdin)
             self._stop.set()
 
-    async def _watch_config(self, checks: HealthChecks, queues: QueueScraper) -> None:
-        def take_over(loaded: LoadedConfig) -> None:
-            self._take_over(loaded)
-            checks.configure()
-            queues.configure()
+    async def _watch_config(self) -> None:
+        # Begun anew after a fault, it starts from what runs then.
+        await self._control.follow(ConfigWatcher(self._path, digest=self._control.running.loaded.digest).changes())
 
-        reloader = Reloader(self._path, self._environ, self._recorder, take_over, workers=self._workers)
-        await reloader.run(ConfigWatcher(self._path, digest=self._loaded.digest).changes())
-
-    def _take_over(self, loaded: LoadedConfig) -> None:
+    async def _take_over(self, loaded: LoadedConfig) -> None:
         # First what can fail, so that a failure leaves the old configuration whole. Envoy learns of a cluster before
         # any request can be sent there: new backends start down until a probe, which goes through Envoy, has passed.
         # The running Envoy reads the folder, and the sockets are those, of the configuration it was all started with.
-        write_clusters(loaded.config, self._loaded.config.server.envoy_dir)
-        late = restart_only(self._loaded.config, loaded.config)
+        await asyncio.to_thread(write_clusters, loaded.config, self._at_start.server.envoy_dir)
+        late = restart_only(self._at_start, loaded.config)
         if late:
             self._log.warning("restart_needed", settings=late)
         self._engine.configure(loaded.config)
+        self._checks.configure()
+        self._queues.configure()
         self._recorder.named_services = loaded.config.named_services
         self._say_loaded(loaded)
 
     def _say_loaded(self, loaded: LoadedConfig) -> None:
-        self._recorder.reloaded(loaded.digest)
         for warning in loaded.warnings:
             self._log.warning("config", path=warning.path, line=warning.line, problem=warning.message)
         if self._engine.pool.counted_alone:
@@ -328,7 +352,7 @@ class Router:
 def _access(server: Server, environ: Mapping[str, str], worker: WorkerPlace | None) -> Access:
     """A worker's own admin API is for its supervisor, which nobody passes without the token."""
     if worker is not None:
-        return Access(None, exposed=False)
+        return Access(None, exposed=False, supervised=True)
     return Access(token_from(environ), exposed=not is_loopback(server.admin_host))
 
 

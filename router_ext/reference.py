@@ -1,4 +1,4 @@
-"""The generated reference: configuration, headers and metrics, written from the tables that the code itself uses.
+"""The generated reference: configuration, headers, metrics and admin API, written from what the code itself uses.
 
 ``python -m router_ext.reference docs/`` writes the pages below ``docs/reference``. A test holds the files against the
 code, so a field, header or metric cannot change without its line.
@@ -13,6 +13,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics import MetricWrapperBase
 
+from router_ext.admin import reference as admin_reference
+from router_ext.admin.audit import Action, Result
+from router_ext.admin.described import document
 from router_ext.config.environment import OVERRIDES
 from router_ext.config.root import ROOT
 from router_ext.config.scalars import ScalarReader
@@ -40,7 +43,8 @@ DERIVED_DEFAULTS: Final = {
 """Defaults that follow from other settings, by path."""
 
 LABELS: Final = {
-    "action": "`downgrade`; or `reject`, also where the target of a downgrade cannot serve.",
+    "action": "Of a budget `downgrade`; or `reject`, also where the target of a downgrade cannot serve. Of the admin"
+    " API " + ", ".join(f"`{action}`" for action in Action) + ".",
     "backend": "Name of a backend; empty when the request was refused before one was chosen.",
     "direction": "`prompt` or `completion`.",
     "event": "What one router tells the others: `prefix_served`, `circuit_changed` or `spend_told`; or `unreadable`,"
@@ -55,7 +59,9 @@ LABELS: Final = {
     " meaning lists; for the quality gate what was wrong: `upstream`, `empty`, `truncated`, `refusal`, `min_length`,"
     " `min_tokens`, `invalid_json`, `schema`, `schema_timeout`, `bad_schema`, or empty.",
     "result": "For the quality gate as `x-kronaxis-quality`: `passed`, `fallback`, `failed` or `skipped`; for shadows"
-    " the words that the metric's meaning lists.",
+    " the words that the metric's meaning lists; for changes through the admin API "
+    + ", ".join(f"`{result}`" for result in Result)
+    + ".",
     "route": "Envoy's route: `fail-open`, `session-needs-router`, or `routed` and `other` in odd cases.",
     "rule": "Name of a rule, `default` for the fallback chain, `budget` after a downgrade, `ab_test` for a variant of"
     " an A/B test, `other` for paths that are no inference API.",
@@ -113,7 +119,12 @@ REFUSALS: Final = {
 
 def pages() -> Mapping[str, str]:
     """The text of every page by its file name."""
-    return {"configuration.md": configuration_page(), "headers.md": headers_page(), "metrics.md": metrics_page()}
+    return {
+        "admin-api.md": admin_page(),
+        "configuration.md": configuration_page(),
+        "headers.md": headers_page(),
+        "metrics.md": metrics_page(),
+    }
 
 
 def main(argv: Sequence[str]) -> int:
@@ -243,7 +254,10 @@ def _types() -> str:
 def _environment() -> str:
     rows = [("`CONFIG_PATH`", "the configuration file of every command that takes one")]
     rows += [(f"`{name}`", f"`{'.'.join(keys)}`") for name, keys in OVERRIDES.items()]
-    rows.append(("`ROUTER_API_TOKEN`", "the bearer token of the admin API's `/api/` paths"))
+    rows.append(
+        ("`ROUTER_API_TOKEN`", "the bearer token of the admin API; needed where `server.admin_host` is not loopback")
+    )
+    rows.append(("`ROUTER_ALLOW_PRIVATE_BACKENDS`", "`true` lets the admin API add backends at private addresses"))
     rows.append(("`LOG_LEVEL`", "`--log-level` of `router-ext serve`"))
     return f"## Environment\n\nA variable that is set and not empty wins over the file.\n\n{_table(_VARIABLES, rows)}"
 
@@ -276,6 +290,14 @@ def _refusals() -> str:
     forms = ((reason, ERROR_FORMS[reason]) for reason in Reason)
     rows = [(f"`{reason.value}`", str(form.status), f"`{form.type}`", REFUSALS[reason]) for reason, form in forms]
     return _table(("code", "status", "type", "when"), rows)
+
+
+# Admin API
+
+
+def admin_page() -> str:
+    """Every route of the admin API with what it takes and gives."""
+    return _page("Admin API", *admin_reference.parts(document(), _table))
 
 
 # Metrics

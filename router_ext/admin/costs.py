@@ -6,9 +6,10 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter
-from fastapi.responses import JSONResponse
 
-from router_ext.admin.refusal import refusal
+from router_ext.admin.operations import errors
+from router_ext.admin.refusal import RefusedError
+from router_ext.admin.shapes import costs as shapes
 from router_ext.admin.status import Json
 from router_ext.config.sections import DEFAULT_SERVICE, Budget
 from router_ext.costs.breakdown import breakdown
@@ -87,23 +88,19 @@ class Costs:
 
 def cost_routes(source: CostSource) -> APIRouter:
     """The routes."""
-    router = APIRouter(prefix="/api/costs")
+    router = APIRouter(prefix="/api/costs", tags=["costs"])
 
-    @router.get("")
-    async def costs(period: Period = Period.TODAY) -> JSONResponse:
+    @router.get("", response_model=shapes.Costs, responses=errors(503))
+    async def show_costs(period: Period = Period.TODAY) -> Json:
         """What calls cost, by day, service, backend, model and kind of call, with sums."""
         try:
-            return JSONResponse(await source.costs(period))
+            return await source.costs(period)
         except LedgerError:
-            return _unreadable()
+            raise RefusedError(503, "ledger_unavailable", "The ledger cannot be read.") from None
 
-    @router.get("/forecast")
-    async def forecasts() -> JSONResponse:
+    @router.get("/forecast", response_model=shapes.Forecasts)
+    async def forecast_costs() -> Json:
         """What each service will have spent at the end of today, and when its budget runs out."""
-        return JSONResponse(await source.forecasts())
+        return await source.forecasts()
 
     return router
-
-
-def _unreadable() -> JSONResponse:
-    return refusal(503, "ledger_unavailable", "The ledger cannot be read.")

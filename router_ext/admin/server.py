@@ -22,7 +22,17 @@ class AdminServer:
 
     def __init__(self, app: FastAPI, listening: socket.socket) -> None:
         self._socket = listening
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            # Nobody but a proxy of one's own could be believed, and the peer's address is told in the audit.
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
         self._server = _Server(config)
 
     async def run(self) -> None:

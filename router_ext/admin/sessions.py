@@ -1,66 +1,103 @@
-"""Sessions in the admin API: what is kept, without any content, and how to destroy one."""
+"""Sessions in the admin API: what is kept, without any content, how to begin one, and how to destroy one."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
-from router_ext.admin.refusal import refusal
+from router_ext.admin.actor import actor_of
+from router_ext.admin.audit import Action, Attempt
+from router_ext.admin.new_session import SessionDesk, disabled
+from router_ext.admin.operations import DryRun, errors
+from router_ext.admin.refusal import RefusedError, refusal
+from router_ext.admin.shapes.sessions import NewSession, SessionCreated, SessionDeleted, SessionList, SessionShown
+from router_ext.admin.views import utc
 from router_ext.model.session import SESSION_ID, SessionMeta
-from router_ext.ports import SessionStore, Telemetry
+from router_ext.ports import SessionStore, SessionStoreError
+
+PATH: Final = "/api/sessions"
 
 _RETRY_AFTER_S: Final = 2
 
 
-def session_routes(sessions: Callable[[], SessionStore | None], telemetry: Telemetry) -> APIRouter:
-    """The routes. ``sessions`` gives None while they are not enabled. A request may raise SessionStoreError."""
-    router = APIRouter(prefix="/api")
+def session_routes(source: Callable[[], SessionDesk]) -> APIRouter:
+    """The routes. ``source`` is asked at each request. A request may raise SessionStoreError."""
+    router = APIRouter(prefix="/api", tags=["sessions"])
 
-    @router.get("/sessions")
-    async def listed(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> JSONResponse:
+    @router.get("/sessions", response_model=SessionList, responses=errors(404, 503))
+    async def list_sessions(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> SessionList:
         """Sessions, most recently used first. Holds no message and nothing of the owner."""
-        if (store := sessions()) is None:
-            return _disabled()
-        return JSONResponse({"sessions": [_shown(meta) for meta in await store.listed(limit)]})
+        return SessionList(sessions=[_shown(meta) for meta in await _store(source()).listed(limit)])
 
-    @router.delete("/sessions")
-    async def delete(id: str = "") -> JSONResponse:  # noqa: A002 - the name of the query parameter
+    @router.post("/sessions", status_code=201, response_model=SessionCreated, responses=errors(404, 413, 503))
+    async def create_session(request: Request, wanted: NewSession, dry_run: DryRun = False) -> SessionCreated:
+        """Begins a session from messages. Whoever sends the same service and credential can go on with it."""
+        desk = source()
+        attempt = Attempt(desk.sink, actor_of(request), Action.CREATE_SESSION, wanted.service, dry_run)
+        try:
+            created = await desk.create(wanted, dry_run=dry_run)
+        except (RefusedError, SessionStoreError) as error:
+            raise _told(attempt, error) from None
+        attempt.succeeded(changed=created.created, before=None, after=created)
+        return created
+
+    @router.delete("/sessions", response_model=SessionDeleted, responses=errors(400, 404, 503))
+    async def delete_session(request: Request, id: str = "") -> SessionDeleted:  # noqa: A002 - the parameter's name
         """Destroys a session, whoever owns it."""
-        if (store := sessions()) is None:
-            return _disabled()
-        if not SESSION_ID.fullmatch(id):
-            return refusal(400, "invalid_session_id", "The parameter id must be a session's id: sess_ and a UUID.")
-        if not await store.delete(id):
-            return refusal(404, "session_not_found", "There is no such session.")
-        telemetry.session_evicted("deleted")
-        return JSONResponse({"deleted": True})
+        desk = source()
+        attempt = Attempt(desk.sink, actor_of(request), Action.DELETE_SESSION, id, dry_run=False)
+        try:
+            deleted = await _delete(desk, id)
+        except (RefusedError, SessionStoreError) as error:
+            raise _told(attempt, error) from None
+        attempt.succeeded(changed=True, before=None, after=None)
+        return deleted
 
     return router
 
 
 async def store_away(_request: Request, _error: Exception) -> JSONResponse:
     """What SessionStoreError is answered with."""
+    error = _away()
+    return refusal(error.status, error.code, error.message, error.headers)
+
+
+def _told(attempt: Attempt, error: RefusedError | SessionStoreError) -> RefusedError:
+    refused = error if isinstance(error, RefusedError) else _away()
+    attempt.refused(refused)
+    return refused
+
+
+def _away() -> RefusedError:
     headers = {"retry-after": str(_RETRY_AFTER_S)}
-    return refusal(503, "session_store_unavailable", "The session store does not answer.", headers)
+    return RefusedError(503, "session_store_unavailable", "The session store does not answer.", headers=headers)
 
 
-def _disabled() -> JSONResponse:
-    return refusal(404, "sessions_disabled", "Sessions are not enabled on this router.")
+async def _delete(desk: SessionDesk, session_id: str) -> SessionDeleted:
+    store = _store(desk)
+    if not SESSION_ID.fullmatch(session_id):
+        message = "The parameter id must be a session's id: sess_ and a UUID."
+        raise RefusedError(400, "invalid_session_id", message)
+    if not await store.delete(session_id):
+        raise RefusedError(404, "session_not_found", "There is no such session.")
+    desk.telemetry.session_evicted("deleted")
+    return SessionDeleted(deleted=True)
 
 
-def _shown(meta: SessionMeta) -> dict[str, str | int]:
-    return {
-        "id": meta.id,
-        "tokens": meta.tokens,
-        "turns": meta.turns,
-        "bytes": meta.bytes,
-        "created": _utc(meta.created_s),
-        "last_used": _utc(meta.used_s),
-    }
+def _store(desk: SessionDesk) -> SessionStore:
+    store = desk.store()
+    if store is None:
+        raise disabled()
+    return store
 
 
-def _utc(seconds: float) -> str:
-    """ISO 8601 in UTC with milliseconds."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _shown(meta: SessionMeta) -> SessionShown:
+    return SessionShown(
+        id=meta.id,
+        tokens=meta.tokens,
+        turns=meta.turns,
+        bytes=meta.bytes,
+        created=utc(meta.created_s),
+        last_used=utc(meta.used_s),
+    )

@@ -1,11 +1,11 @@
 """What the admin API says of the running router."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from google.protobuf.json_format import MessageToDict
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Metric, generate_latest
 
 from router_ext.decision_record import message_of_decision
 from router_ext.model.decision import Decision
@@ -34,6 +34,14 @@ class StatusSource(Protocol):
 
     async def metrics(self, names: Sequence[str]) -> bytes:
         """Prometheus text; of the families that hold a sample of one of ``names``, of all without names."""
+        ...
+
+    async def families(self, names: Sequence[str]) -> Iterable[Metric]:
+        """The families that hold a sample of one of ``names``."""
+        ...
+
+    def uptime(self) -> float:
+        """Seconds since the start."""
         ...
 
 
@@ -85,3 +93,12 @@ class Status:
     async def metrics(self, names: Sequence[str]) -> bytes:
         """See ``StatusSource``."""
         return generate_latest(self.registry.restricted_registry(names) if names else self.registry)
+
+    async def families(self, names: Sequence[str]) -> Iterable[Metric]:
+        """See ``StatusSource``."""
+        found: Iterable[Metric] = self.registry.restricted_registry(names).collect()
+        return found
+
+    def uptime(self) -> float:
+        """See ``StatusSource``."""
+        return self.uptime_s()

@@ -3,12 +3,14 @@
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
 from router_ext.cli.failure import EXIT_BAD_CALL, report
 from router_ext.config.loader import LoadedConfig, load
 from router_ext.config.problem import ConfigError, Problem
+from router_ext.control import begin
 
 EXIT_BAD_CONFIG: Final = EXIT_BAD_CALL
 
@@ -36,13 +38,17 @@ def add_json_argument(parser: argparse.ArgumentParser, text: str = "print one JS
     parser.add_argument("--json", action="store_true", help=text)
 
 
-def load_or_explain(path: Path, workers: int | None = None, *, as_json: bool = False) -> LoadedConfig | None:
+def load_or_explain(
+    path: Path, workers: int | None = None, *, with_changes: bool = False, as_json: bool = False
+) -> LoadedConfig | None:
     """The configuration, with warnings on stderr; None when it cannot be used, with every problem on stderr.
 
-    ``workers`` is as in ``config.loader.load``. ``as_json``: problems as an object for programs, and no warnings.
+    ``workers`` is as in ``config.loader.load``. ``with_changes``: with the changes of the admin API that are on disk.
+    ``as_json``: problems as an object for programs, and no warnings.
     """
     try:
-        loaded = load(path, os.environ, workers)
+        changed = begin(path, os.environ, workers, time.time()).loaded if with_changes else None
+        loaded = changed or load(path, os.environ, workers)
     except ConfigError as error:
         report(error, as_json)
         return None

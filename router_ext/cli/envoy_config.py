@@ -1,4 +1,7 @@
-"""``router-ext envoy-config``: Envoy's configuration for a router configuration."""
+"""``router-ext envoy-config``: Envoy's configuration for a router configuration.
+
+Backends that the admin API added are in it: an Envoy that starts anew knows them before the router does.
+"""
 
 import argparse
 from pathlib import Path
@@ -27,7 +30,7 @@ def main(args: argparse.Namespace) -> int:
     """Writes ``bootstrap.yaml`` and ``clusters.yaml`` and says where; 2 when the configuration cannot be used. Raises
     OSError.
     """
-    loaded = load_or_explain(args.config, args.workers, as_json=args.json)
+    loaded = load_or_explain(args.config, args.workers, with_changes=True, as_json=args.json)
     if loaded is None:
         return EXIT_BAD_CONFIG
     folder = (args.out or loaded.config.server.envoy_dir).absolute()

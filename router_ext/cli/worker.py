@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import time
 from pathlib import Path
 
 from prometheus_client import values
@@ -9,7 +10,7 @@ from prometheus_client import values
 from router_ext.app import Router
 from router_ext.cli.configuration import add_config_argument, add_workers_argument
 from router_ext.cli.serve import add_log_level_argument, explained, run
-from router_ext.config.loader import load
+from router_ext.control import begin
 from router_ext.telemetry.log import configure_logging
 from router_ext.workers.place import WorkerFolder, WorkerPlace
 
@@ -34,5 +35,5 @@ def _serve(args: argparse.Namespace) -> int:
     # Figures by number of the worker, not by process: one that takes the place of another goes on from its counts.
     values.ValueClass = values.MultiProcessValue(process_identifier=lambda: args.index)  # type: ignore[no-untyped-call]
     place = WorkerPlace(args.index, args.count, WorkerFolder(args.folder))
-    loaded = load(args.config, os.environ, args.count)
-    return run(Router(args.config, os.environ, loaded, workers=args.workers, worker=place))
+    running = begin(args.config, os.environ, args.count, time.time())
+    return run(Router(args.config, os.environ, running, workers=args.workers, worker=place))

@@ -7,13 +7,15 @@ from urllib.parse import urlsplit
 from router_ext.config.document import Mapping, Scalar, Sequence
 from router_ext.config.problem import Problem
 from router_ext.config.reading import Reading
-from router_ext.config.sections import Defaults, RouterConfig, StoreKind
+from router_ext.config.sections import RouterConfig, StoreKind
 from router_ext.config.url import is_loopback
 from router_ext.config.wording import quoted
 from router_ext.model.backend import Backend
 from router_ext.model.rule import Match, Rule
 
-LineOf = Callable[[str], int]
+Place = Callable[[str], tuple[str, int]]
+"""From the path of a setting to the path and line of where it is written."""
+
 _NAMES_SHOWN = 10
 _CHAIN = "defaults.fallback_chain"
 
@@ -35,42 +37,43 @@ def with_fallback_chain(config: RouterConfig, root: Mapping, reading: Reading) -
     defaults = root.entries.get("defaults")
     chain = defaults.entries.get("fallback_chain") if isinstance(defaults, Mapping) else None
     if chain is None or (isinstance(chain, Scalar) and chain.is_null):
-        return replace(config, defaults=Defaults(tuple(backend.name for backend in config.backends)))
+        every = tuple(backend.name for backend in config.backends)
+        return replace(config, defaults=replace(config.defaults, fallback_chain=every))
     if not config.defaults.fallback_chain and not config.rules:
         reading.problem(chain, "must not be empty where there are no rules: no request could be routed")
     return config
 
 
-def warnings(config: RouterConfig, reading: Reading, line_of: LineOf) -> Iterator[Problem]:
+def warnings(config: RouterConfig, reading: Reading, place: Place) -> Iterator[Problem]:
     """What is probably not meant in a valid configuration."""
     yield from reading.warnings
-    yield from _exposed_admin(config, line_of)
-    yield from _sessions(config, line_of)
-    yield from _fail_open(config, line_of)
-    yield from _shadowed_rules(config, line_of)
-    yield from _unused_backends(config, reading, line_of)
-    yield from _unpriced_backends(config, line_of)
+    yield from _exposed_admin(config, place)
+    yield from _sessions(config, place)
+    yield from _fail_open(config, place)
+    yield from _shadowed_rules(config, place)
+    yield from _unused_backends(config, reading, place)
+    yield from _unpriced_backends(config, place)
 
 
-def _exposed_admin(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+def _exposed_admin(config: RouterConfig, place: Place) -> Iterator[Problem]:
     if not is_loopback(config.server.admin_host):
         path = "server.admin_host"
         message = "the admin API is reachable from other machines, and only ROUTER_API_TOKEN protects /api there"
-        yield Problem(path, line_of(path), f"{message}; the other paths have no login")
+        yield Problem(*place(path), f"{message}; the other paths have no login")
 
 
-def _sessions(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+def _sessions(config: RouterConfig, place: Place) -> Iterator[Problem]:
     sessions = config.server.sessions
     if not sessions.enabled:
         return
     if sessions.max_bytes < config.server.max_body_bytes:
         path = "server.sessions.max_bytes"
-        yield Problem(path, line_of(path), "below max_body_bytes: the largest conversation would not fit in the store")
+        yield Problem(*place(path), "below max_body_bytes: the largest conversation would not fit in the store")
     stored_by = sessions.redis_url if sessions.store is StoreKind.REDIS else None
     if stored_by and not sessions.encryption_key and _in_clear(stored_by.reveal()):
         path = "server.sessions.redis_url"
         message = "conversations go to another machine in clear text: use rediss:// or encryption_key"
-        yield Problem(path, line_of(path), message)
+        yield Problem(*place(path), message)
 
 
 def _in_clear(redis_url: str) -> bool:
@@ -78,20 +81,20 @@ def _in_clear(redis_url: str) -> bool:
     return parts.scheme == "redis" and not is_loopback(parts.hostname or "")
 
 
-def _fail_open(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+def _fail_open(config: RouterConfig, place: Place) -> Iterator[Problem]:
     usable = config.fail_open_backends
     if not usable:
         message = (
             "no backend of the chain can be used without the router (each needs a key or a path of its own): "
             "while the router is down Envoy answers 503"
         )
-        yield Problem(_CHAIN, line_of(_CHAIN), message)
+        yield Problem(*place(_CHAIN), message)
         return
     for names, what in _uncovered(config.backends, usable):
         message = (
             f"while the router is down, requests for {_listed(names)} may reach a backend that does not serve them"
         )
-        yield Problem(_CHAIN, line_of(_CHAIN), f"{message}: {what}")
+        yield Problem(*place(_CHAIN), f"{message}: {what}")
 
 
 def _uncovered(backends: tuple[Backend, ...], usable: tuple[Backend, ...]) -> Iterator[tuple[frozenset[str], str]]:
@@ -110,7 +113,7 @@ def _listed(names: frozenset[str]) -> str:
     return ", ".join(quoted(name) for name in shown) + rest
 
 
-def _shadowed_rules(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+def _shadowed_rules(config: RouterConfig, place: Place) -> Iterator[Problem]:
     order = sorted(range(len(config.rules)), key=lambda index: -config.rules[index].priority)
     before: list[Rule] = []
     for index in order:
@@ -118,7 +121,7 @@ def _shadowed_rules(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
         cover = next((earlier for earlier in before if _covers(earlier.match, rule.match)), None)
         if cover:
             path = f"rules[{index}]"
-            yield Problem(path, line_of(path), f"never applies: rule {quoted(cover.name)} takes all its requests")
+            yield Problem(*place(path), f"never applies: rule {quoted(cover.name)} takes all its requests")
         before.append(rule)
 
 
@@ -136,19 +139,19 @@ def _covers(wide: Match, narrow: Match) -> bool:
     return all(not asked or asked == given for asked, given in pairs)
 
 
-def _unused_backends(config: RouterConfig, reading: Reading, line_of: LineOf) -> Iterator[Problem]:
+def _unused_backends(config: RouterConfig, reading: Reading, place: Place) -> Iterator[Problem]:
     used = reading.referenced | set(config.defaults.fallback_chain)
     for index, backend in enumerate(config.backends):
         if backend.name not in used:
             path = f"backends[{index}]"
-            yield Problem(path, line_of(path), f"backend {quoted(backend.name)} is used nowhere")
+            yield Problem(*place(path), f"backend {quoted(backend.name)} is used nowhere")
 
 
-def _unpriced_backends(config: RouterConfig, line_of: LineOf) -> Iterator[Problem]:
+def _unpriced_backends(config: RouterConfig, place: Place) -> Iterator[Problem]:
     if not config.budgets:
         return
     for index, backend in enumerate(config.backends):
         if not backend.is_priced:
             path = f"backends[{index}]"
             message = f"backend {quoted(backend.name)} has no cost_input_1m or no cost_output_1m"
-            yield Problem(path, line_of(path), f"{message}: budgets count that as free; write 0 if it is")
+            yield Problem(*place(path), f"{message}: budgets count that as free; write 0 if it is")

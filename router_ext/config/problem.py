@@ -2,6 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
+
+ADMIN_API: Final = "admin API "
+"""How the paths of what came by the admin API begin."""
+
+_OUTSIDE: Final = ("env ", "option ", ADMIN_API)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +22,11 @@ class Problem:
     message: str
 
     def located(self, source: str) -> str:
-        """``source:line: path: message`` without the parts that are not known. What the paths ``env NAME`` and
-        ``option --NAME`` mean stands outside the source, which is left out.
+        """``source:line: path: message`` without the parts that are not known. What the paths ``env NAME``,
+        ``option --NAME`` and ``admin API NAME`` mean stands outside the source, which is left out.
         """
         place = f"{source}:{self.line}" if self.line else source
-        outside = self.path.startswith(("env ", "option "))
+        outside = self.path.startswith(_OUTSIDE)
         parts = (self.path, self.message) if outside else (place, self.path, self.message)
         return ": ".join(part for part in parts if part)
 

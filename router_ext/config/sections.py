@@ -257,7 +257,8 @@ class AbTest:
 class RouterConfig:
     """A whole, valid configuration. Names are unique and every reference between sections resolves.
 
-    ``shadow_log_path`` (absolute) is the file of the answers that shadows compared, None for none.
+    ``shadow_log_path`` (absolute) is the file of the answers that shadows compared, None for none. ``drained`` are
+    names of backends that get no new requests; the file cannot say so.
     """
 
     server: Server = field(default_factory=Server)
@@ -269,6 +270,7 @@ class RouterConfig:
     quality_gate: QualityGate = field(default_factory=QualityGate)
     ab_tests: tuple[AbTest, ...] = ()
     shadow_log_path: Path | None = None
+    drained: frozenset[str] = frozenset()
 
     def backend(self, name: str) -> Backend:
         """The backend called ``name``. Raises KeyError when there is none."""
@@ -279,10 +281,10 @@ class RouterConfig:
 
     @property
     def fail_open_backends(self) -> tuple[Backend, ...]:
-        """Backends that Envoy may use without the router: in the fallback chain, without a key and without a path
-        of their own, since nobody adds or rewrites anything then.
+        """Backends that Envoy may use without the router: in the fallback chain, not drained, without a key and without
+        a path of their own, since nobody adds or rewrites anything then.
         """
-        chain = (self.backend(name) for name in self.defaults.fallback_chain)
+        chain = (self.backend(name) for name in self.defaults.fallback_chain if name not in self.drained)
         return tuple(backend for backend in chain if backend.api_key is None and not backend.rewrites_path)
 
     @property

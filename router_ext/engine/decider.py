@@ -98,7 +98,7 @@ class Decider:
         return self._pipeline.only(backend, rule, asked)
 
     def first_available(self) -> Backend | None:
-        """Where requests that are no inference go; None when every backend is down."""
+        """Where requests that are no inference go; None when every backend is down or drained."""
         return self._pipeline.first_available(self._pool.snapshot())
 
     def refuse(self, request: InferenceRequest, choice: NoChoice, rejection: str) -> None:

@@ -141,7 +141,7 @@ class Engine:
         server = config.server
         self.shadow.configure(config.ab_tests, timeout_s=server.default_timeout_s, max_body_bytes=server.max_body_bytes)
         self.spend.configure(config.server.timezone)
-        self.pool.configure(config.backends)
+        self.pool.configure(config.backends, config.drained)
         self.caches.configure(config.server.kv_pinning, config.backends)
 
     # Deciding

@@ -27,7 +27,7 @@ class Slot:
     ``ended_elsewhere`` is set whenever some of the others' have ended; who waits for room clears it.
     """
 
-    def __init__(self, backend: Backend, tally: Tally | None = None) -> None:
+    def __init__(self, backend: Backend, tally: Tally | None = None, *, drained: bool = False) -> None:
         self.key: Final = backend_key(backend)
         self._tally = tally
         self._own = 0
@@ -44,7 +44,8 @@ class Slot:
         self.predicted_ttft_s: float | None = None
         self._in_flight_at_scrape = 0
         self._reading: QueueReading | None = None
-        self._state = BackendState(backend, Health.DOWN)
+        self._drained = drained
+        self._state = BackendState(backend, Health.DOWN, drained=drained)
         self._shown: dict[str, BackendState] = {}
 
     @property
@@ -123,8 +124,9 @@ class Slot:
         self._ttft.add(ttft_s, now)
         self._put()
 
-    def set_backend(self, backend: Backend) -> None:
+    def set_backend(self, backend: Backend, *, drained: bool = False) -> None:
         """The same upstream with other settings."""
+        self._drained = drained
         if backend.model_name != self._state.backend.model_name:
             self.restarted()
         if backend.circuit_breaker is None:
@@ -186,6 +188,7 @@ class Slot:
             tripped,
             self._paused_until,
             self._ttft.stats,
+            self._drained,
         )
         self._shown[self._state.backend.name] = self._state
 
@@ -199,16 +202,18 @@ class Pool:
         self._slots: dict[str, Slot] = {}
         self._states: dict[str, BackendState] = {}
 
-    def configure(self, backends: Iterable[Backend]) -> None:
-        """Takes over a new set. A backend that stays at its endpoint keeps its health and count; others start down."""
+    def configure(self, backends: Iterable[Backend], drained: frozenset[str] = frozenset()) -> None:
+        """Takes over a new set. A backend that stays at its endpoint keeps its health and count; others start down.
+        Those named in ``drained`` get no new requests.
+        """
         slots: dict[str, Slot] = {}
         for backend in backends:
             old = self._slots.get(backend.name)
             if old is not None and old.state.backend.endpoint == backend.endpoint:
-                old.set_backend(backend)
+                old.set_backend(backend, drained=backend.name in drained)
                 slots[backend.name] = old
             else:
-                slots[backend.name] = Slot(backend, self._tally)
+                slots[backend.name] = Slot(backend, self._tally, drained=backend.name in drained)
         states: dict[str, BackendState] = {}
         for name, slot in self._slots.items():
             if slots.get(name) is not slot:

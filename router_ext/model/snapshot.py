@@ -76,7 +76,8 @@ class BackendState(Struct, frozen=True):
 
     ``in_flight`` (≥ 0) counts this router's own requests, ``elsewhere`` (≥ 0) those that the backend says it has beside
     them: 0 when it does not say. ``tripped`` is true while its circuit breaker is open; it is then down as well.
-    ``paused_until`` (monotonic seconds) is when a backend that asked for a pause takes requests again.
+    ``paused_until`` (monotonic seconds) is when a backend that asked for a pause takes requests again. ``drained`` is
+    true while the operator wants no new requests there.
     """
 
     backend: Backend
@@ -87,6 +88,7 @@ class BackendState(Struct, frozen=True):
     tripped: bool = False
     paused_until: float = -math.inf
     ttft: TtftStats = NO_SAMPLES
+    drained: bool = False
 
     @property
     def load(self) -> float:

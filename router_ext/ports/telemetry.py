@@ -179,3 +179,11 @@ class Telemetry(Protocol):
     def reload_refused(self, problem: str) -> None:
         """A changed configuration file was not taken over."""
         ...
+
+    def changes_taken_over(self) -> None:
+        """Other changes of the admin API are in force."""
+        ...
+
+    def changes_refused(self, problem: str) -> None:
+        """Changes of the admin API that another process wrote were not taken over."""
+        ...

@@ -109,9 +109,10 @@ class Pipeline:
         return _chosen(ranking.best, ranking.candidates, named, asked)
 
     def first_available(self, snapshot: Snapshot) -> Backend | None:
-        """The first backend of the fallback chain that is not down: where requests that are no inference go."""
+        """The first backend of the fallback chain that is not down or drained, for requests that are no inference."""
         states = (snapshot[name] for name in self._chain if name in snapshot)
-        return next((state.backend for state in states if state.health is not Health.DOWN), None)
+        up = (state.backend for state in states if state.health is not Health.DOWN and not state.drained)
+        return next(up, None)
 
     def _continue(self, first: NoChoice, rule: Rule, asked: Asked, ranker: Ranker) -> Choice | NoChoice:
         """The fallback chain for a rule whose own backends cannot serve."""

@@ -12,7 +12,7 @@ from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState
 from router_ext.routing.asked import Asked
 from router_ext.routing.filters import Filter
-from router_ext.routing.filters.availability import Healthy, Paused, Room, Tried
+from router_ext.routing.filters.availability import Drained, Healthy, Paused, Room, Tried
 from router_ext.routing.filters.capabilities import Capabilities, Vision
 from router_ext.routing.filters.cost import Cost
 from router_ext.routing.filters.lora import LoraAdapter
@@ -27,7 +27,7 @@ NEEDS: Final[tuple[Filter, ...]] = (
     # The only owner of an adapter, or of eyes, is not replaced while it is away: these filters come before those of
     # availability.
     *(Capabilities(), Cost(), LoraAdapter(), Vision()),
-    *(Healthy(), Tried(), PAUSED, ROOM),
+    *(Drained(), Healthy(), Tried(), PAUSED, ROOM),
 )
 """What a backend must meet in any case."""
 

@@ -15,6 +15,10 @@ from router_ext.model.snapshot import Health
 
 PREFIX: Final = "kronaxis_router"
 
+SPENT_TODAY: Final = f"{PREFIX}_spent_today_usd"
+BUDGET_SPENT: Final = f"{PREFIX}_budget_spent_ratio"
+"""Families that are read when they are scraped, beside those of the backends."""
+
 MICRO: Final = 1_000_000
 """Micro-dollars of a US dollar."""
 
@@ -74,12 +78,32 @@ class ShadowMetrics:
         )
 
 
-class Metrics(MoneyMetrics, ShadowMetrics):
+class ConfigMetrics:
+    """Whether what is on disk is in force."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(f"{PREFIX}_config_{name}", text, registry=registry, multiprocess_mode="livemin")
+
+        self.reload_success: Final = gauge(
+            "last_reload_success", "1 when the last change of the file was taken over, else 0."
+        )
+        self.reload_time: Final = gauge(
+            "last_reload_success_timestamp_seconds", "When a configuration was last taken over."
+        )
+        self.changes_in_force: Final = gauge(
+            "changes_in_force", "1 when the changes of the admin API that are on disk are in force, else 0."
+        )
+        self.changes_in_force.set(1)
+
+
+class Metrics(MoneyMetrics, ShadowMetrics, ConfigMetrics):
     """The router's metrics in one registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         MoneyMetrics.__init__(self, registry)
         ShadowMetrics.__init__(self, registry)
+        ConfigMetrics.__init__(self, registry)
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"{PREFIX}_{name}", text, labels, registry=registry)
@@ -222,17 +246,8 @@ class Metrics(MoneyMetrics, ShadowMetrics):
             registry=registry,
             multiprocess_mode="livemax",
         )
-        self.reload_success: Final = Gauge(
-            f"{PREFIX}_config_last_reload_success",
-            "1 when the last change of the file was taken over, else 0.",
-            registry=registry,
-            multiprocess_mode="livemin",
-        )
-        self.reload_time: Final = Gauge(
-            f"{PREFIX}_config_last_reload_success_timestamp_seconds",
-            "When a configuration was last taken over.",
-            registry=registry,
-            multiprocess_mode="livemin",
+        self.admin_changes: Final = counter(
+            "admin_changes", "Changes that were asked for through the admin API.", "action", "result"
         )
 
 
@@ -281,8 +296,8 @@ class SpendCollector(Collector):
         self._named_services = named_services
 
     def describe(self) -> Iterable[Metric]:
-        """The family without samples, by which a registry finds this collector for its name."""
-        return [GaugeMetricFamily(f"{PREFIX}_spent_today_usd", "")]
+        """The family without samples, by which a registry finds this collector for a name."""
+        return [GaugeMetricFamily(SPENT_TODAY, "")]
 
     def collect(self) -> Iterable[Metric]:
         """One sample for each label value that something was spent for."""
@@ -291,7 +306,7 @@ class SpendCollector(Collector):
             label = service if service in named else OTHER
             sums[label] = sums.get(label, 0) + micro_usd
         text = "US dollars that all routers together spent since midnight, by `server.timezone`."
-        family = GaugeMetricFamily(f"{PREFIX}_spent_today_usd", text, labels=["service"])
+        family = GaugeMetricFamily(SPENT_TODAY, text, labels=["service"])
         for label, micro_usd in sums.items():
             family.add_metric([label], micro_usd / MICRO)
         yield family
@@ -304,13 +319,13 @@ class BudgetCollector(Collector):
         self._ratios = ratios
 
     def describe(self) -> Iterable[Metric]:
-        """The family without samples, by which a registry finds this collector for its name."""
-        return [GaugeMetricFamily(f"{PREFIX}_budget_spent_ratio", "")]
+        """The family without samples, by which a registry finds this collector for a name."""
+        return [GaugeMetricFamily(BUDGET_SPENT, "")]
 
     def collect(self) -> Iterable[Metric]:
         """One sample for each service that has a budget."""
         text = "Part of the day's budget that all routers together spent; 1 is all of it."
-        family = GaugeMetricFamily(f"{PREFIX}_budget_spent_ratio", text, labels=["service"])
+        family = GaugeMetricFamily(BUDGET_SPENT, text, labels=["service"])
         for service, ratio in self._ratios().items():
             family.add_metric([service], ratio)
         yield family
@@ -336,8 +351,13 @@ _BackendGauge = tuple[str, str, Callable[[Slot, float], float | None]]
 _BACKEND_GAUGES: Final[tuple[_BackendGauge, ...]] = (
     (
         "backend_healthy",
-        "1 while the backend takes requests: it is not down, and has not asked for a pause.",
+        "1 while the backend can take requests: it is not down, and has not asked for a pause.",
         lambda slot, now: float(slot.state.health is not Health.DOWN and now >= slot.state.paused_until),
+    ),
+    (
+        "backend_drained",
+        "1 while the backend gets no new requests because it is drained.",
+        lambda slot, _: float(slot.state.drained),
     ),
     (
         "circuit_open",

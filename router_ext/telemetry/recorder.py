@@ -260,6 +260,16 @@ class Recorder:
         self._metrics.reload_success.set(0)
         self._log.error("config_refused", problem=problem)
 
+    def changes_taken_over(self) -> None:
+        """Success."""
+        self._metrics.changes_in_force.set(1)
+        self._log.info("changes_taken_over")
+
+    def changes_refused(self, problem: str) -> None:
+        """Failure, with every problem of the changes."""
+        self._metrics.changes_in_force.set(0)
+        self._log.error("changes_refused", problem=problem)
+
 
 def _line(decision: Decision, outcome: Outcome) -> dict[str, object]:
     record, usage, ttft_s = outcome.record, outcome.usage, outcome.ttft_s

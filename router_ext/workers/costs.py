@@ -46,7 +46,7 @@ class WorkersCosts:
         """None when nobody answers well."""
         indexes = [worker.index for worker in self.workers()]
         try:
-            answer = await ask_any(self.folder, indexes, target, "GET")
+            answer = await ask_any(self.folder, indexes, target)
         except WorkerAwayError:
             return None
         told: Json | None = answer.json() if answer.status == _OK else None

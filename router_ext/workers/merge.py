@@ -12,7 +12,8 @@ from router_ext.workers.merge_shadow import merged_shadow
 
 Json = dict[str, Any]
 
-_HEALTH_ORDER: Final = ("healthy", "degraded", "down")
+HEALTH_ORDER: Final = ("healthy", "degraded", "down")
+"""From best to worst."""
 
 
 def merged_health(answers: Iterable[Json]) -> Json:
@@ -32,7 +33,7 @@ def merged_health(answers: Iterable[Json]) -> Json:
 def _worse(one: Json, other: Json) -> Json:
     return {
         **one,
-        "health": max(one["health"], other["health"], key=_HEALTH_ORDER.index),
+        "health": max(one["health"], other["health"], key=HEALTH_ORDER.index),
         "circuit_open": one["circuit_open"] or other["circuit_open"],
         # Each worker counts the requests of all: they differ by what changed between two answers.
         "active_requests": max(one["active_requests"], other["active_requests"]),

@@ -4,23 +4,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from router_ext.admin.refusal import refusal
 from router_ext.admin.status import Json
-from router_ext.telemetry.metrics import BackendCollector
+from router_ext.telemetry.metrics import BUDGET_SPENT, SPENT_TODAY, BackendCollector
 from router_ext.version import __version__
-from router_ext.workers.client import WorkerAnswer, WorkerAwayError, ask_all, ask_any
+from router_ext.workers.client import WorkerAnswer, ask_all
 from router_ext.workers.merge import merged_ab_tests, merged_budgets, merged_decisions, merged_gauges, merged_health
 from router_ext.workers.place import WorkerFolder
 from router_ext.workers.processes import WorkerProcess
 
-_RETRY_AFTER_S: Final = 2
+_READ_AT_SCRAPE: Final = (*BackendCollector.names(), SPENT_TODAY, BUDGET_SPENT)
+"""Gauges that no file of prometheus-client holds. Of what was spent each worker knows the whole, up to a second ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class WorkersStatus:
 
     async def metrics(self, names: Sequence[str]) -> bytes:
         """Counters and histograms of all workers, also of those that died; gauges of those that answer."""
-        query = "&".join(f"name[]={name}" for name in BackendCollector.names())
+        query = "&".join(f"name[]={name}" for name in _READ_AT_SCRAPE)
         answers = await self._ask(f"/metrics?{query}")
         gauges = merged_gauges(answer.body.decode() for answer in answers.values())
         registry = CollectorRegistry(auto_describe=bool(names))
@@ -80,45 +79,23 @@ class WorkersStatus:
     def _indexes(self) -> list[int]:
         return [worker.index for worker in self.workers()]
 
-    def session_routes(self) -> APIRouter:
-        """``/api/sessions``, answered by any worker: their store is one."""
-        router = APIRouter(prefix="/api")
+    async def families(self, names: Sequence[str]) -> Iterable[Metric]:
+        """See ``admin.status.StatusSource``."""
+        return text_string_to_metric_families((await self.metrics(names)).decode())
 
-        @router.api_route("/sessions", methods=["GET", "DELETE"])
-        async def sessions(request: Request) -> Response:
-            """Sessions, most recently used first (GET), or destroys one (DELETE). Holds no message."""
-            target = f"{request.url.path}?{request.url.query}"
-            try:
-                answer = await ask_any(self.folder, self._indexes(), target, request.method)
-            except WorkerAwayError:
-                return _no_worker()
-            return _forwarded(answer)
+    def uptime(self) -> float:
+        """See ``admin.status.StatusSource``."""
+        return self.uptime_s()
 
-        return router
-
-    def budget_routes(self) -> APIRouter:
+    async def budgets(self) -> list[Json]:
         """``/api/budgets`` of all workers: see ``merged_budgets``."""
-        router = APIRouter(prefix="/api")
+        answers = await self._ask("/api/budgets")
+        return merged_budgets(answer.json()["budgets"] for answer in answers.values())
 
-        @router.get("/budgets")
-        async def budgets() -> JSONResponse:
-            """Every service that has a limit: what it has spent today, and what its open calls may cost."""
-            answers = await self._ask("/api/budgets")
-            return JSONResponse({"budgets": merged_budgets(answer.json()["budgets"] for answer in answers.values())})
-
-        return router
-
-    def ab_test_routes(self) -> APIRouter:
+    async def ab_tests(self) -> list[Json]:
         """``/api/ab-tests`` of all workers: see ``merged_ab_tests``."""
-        router = APIRouter(prefix="/api")
-
-        @router.get("/ab-tests")
-        async def ab_tests() -> JSONResponse:
-            """Every A/B test with both variants' statistics."""
-            answers = await self._ask("/api/ab-tests")
-            return JSONResponse({"ab_tests": merged_ab_tests(answer.json()["ab_tests"] for answer in answers.values())})
-
-        return router
+        answers = await self._ask("/api/ab-tests")
+        return merged_ab_tests(answer.json()["ab_tests"] for answer in answers.values())
 
 
 class _Gauges(Collector):
@@ -127,13 +104,3 @@ class _Gauges(Collector):
 
     def collect(self) -> Iterable[Metric]:
         return self._families
-
-
-def _forwarded(answer: WorkerAnswer) -> Response:
-    headers = {} if answer.retry_after is None else {"retry-after": answer.retry_after}
-    return Response(answer.body, answer.status, headers, media_type=answer.content_type)
-
-
-def _no_worker() -> JSONResponse:
-    headers = {"retry-after": str(_RETRY_AFTER_S)}
-    return refusal(503, "no_worker", "No worker of the router answers.", headers)

@@ -13,10 +13,15 @@ from typing import Final
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter, PlatformCollector
 from prometheus_client.multiprocess import mark_process_dead
+from starlette.middleware import Middleware
 
+from router_ext.admin.ab_tests import ab_test_routes
 from router_ext.admin.access import Access, token_from
 from router_ext.admin.api import admin_app
+from router_ext.admin.budgets import budget_routes
 from router_ext.admin.costs import cost_routes
+from router_ext.admin.operations import elsewhere
+from router_ext.admin.routes import changing_routes
 from router_ext.admin.server import AdminServer, tcp_socket
 from router_ext.clock import SystemClock
 from router_ext.config.sections import Server
@@ -24,6 +29,7 @@ from router_ext.config.url import is_loopback
 from router_ext.engine.tally import Tally
 from router_ext.telemetry.log import get_logger
 from router_ext.workers.costs import WorkersCosts
+from router_ext.workers.forwarder import Forwarder, Workers
 from router_ext.workers.place import make_folder
 from router_ext.workers.processes import ProcessFigures, WorkerProcess
 from router_ext.workers.status import WorkersStatus
@@ -99,8 +105,13 @@ class Supervisor:
         )
         access = Access(token_from(self._environ), exposed=not is_loopback(self._server.admin_host))
         costs = WorkersCosts(self._folder, self.workers, SystemClock(), self._server.timezone)
-        routes = status.session_routes(), cost_routes(costs), status.budget_routes(), status.ab_test_routes()
-        return admin_app(status, access, *routes)
+        by_workers = changing_routes(elsewhere, elsewhere)
+        routes = [cost_routes(costs), budget_routes(status.budgets), ab_test_routes(status.ab_tests), *by_workers]
+        workers = Workers(self._folder, lambda: [worker.index for worker in self.workers()])
+        forwarded = [route for router in by_workers for route in router.routes]
+        inner = Middleware(Forwarder, workers=workers, routes=forwarded)
+        limit = self._server.max_body_bytes
+        return admin_app(status, access, *routes, inner=inner, max_conversation_bytes=lambda: limit)
 
     def _listen_for_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from router_ext.config.loader import ConfigError, load
+from tests.unit.test_control import B, Place
 
 GOOD = "backends:\n- {name: a, url: 'http://a', type: vllm, model_name: m}\nrules:\n- {name: r, backends: [a]}\n"
 
@@ -52,3 +53,24 @@ def test_a_good_version_after_bad_ones_is_read(tmp_path: Path) -> None:
         load(file, {})
     file.write_text(GOOD)
     assert load(file, {}).config.backends[0].name == "a"
+
+
+async def test_no_bad_version_stops_what_runs_with_its_changes(tmp_path: Path) -> None:
+    """Each is refused as a whole; what the admin API changed runs on, and a good file is taken over with it."""
+    place = Place(tmp_path, GOOD)
+    control = place.start()
+    await control.change(lambda changes: changes.with_backend("x", {**B, "name": "x"}).with_drained("a"))
+    running = control.running
+    for name, spoil in BAD.items():
+        place.file.write_text(GOOD)
+        spoil(place.file)
+        with pytest.raises(ConfigError):
+            await control.reload()
+        assert control.running.loaded is running.loaded, name
+        if place.file.is_dir():
+            place.file.rmdir()
+    place.file.write_text(GOOD.replace("name: r,", "name: new,"))
+    config = (await control.reload()).after.loaded.config
+    assert [backend.name for backend in config.backends] == ["a", "x"]
+    assert [rule.name for rule in config.rules] == ["new"]
+    assert config.drained == {"a"}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from router_ext.config.changes import NO_CHANGES
 from router_ext.config.loader import ConfigError, parse
 
 PLACEHOLDERS = """\
@@ -58,3 +59,23 @@ def test_a_value_with_yaml_in_it_stays_one_value() -> None:
     assert read.config.backends[0].model_name == "m, api_key: stolen"
     assert read.config.backends[0].api_key is None
     assert _problems(text, {"MODEL": "m\napi_key: x"})[0][1] == "backends[0].model_name"
+
+
+def test_a_change_of_the_admin_api_leaves_no_placeholder_and_reads_no_variable() -> None:
+    """Missing variables are listed by name; every other way to the environment is refused."""
+    changes = NO_CHANGES.with_backend("a", {"url": "http://${HOST}", "type": "vllm", "model_name": "m"})
+    changes = changes.with_backend(
+        "b", {"url": "http://b", "type": "vllm", "model_name": "m", "api_key": "env:B_API_KEY"}
+    )
+    with pytest.raises(ConfigError) as error:
+        parse("rules: []", "router.yaml", Path("/etc/router"), {"HOST": "h"}, changes=changes)
+    assert [(problem.path, problem.message) for problem in error.value.problems] == [
+        (
+            "admin API backends[a].url",
+            "the URL holds '${', which is not replaced: write env:NAME as the whole value",
+        ),
+        ("admin API backends[b].api_key", "environment variable B_API_KEY is not set"),
+    ]
+    changes = changes.with_backend("a", {"url": "env:HOST", "type": "vllm", "model_name": "${HOST}"})
+    with pytest.raises(ConfigError, match="must not come from the environment"):
+        parse("rules: []", "router.yaml", Path("/etc/router"), {"HOST": "http://h", "B_API_KEY": "k"}, changes=changes)

@@ -47,6 +47,8 @@ class RecordingTelemetry:
     health: list[tuple[str, Health, str]] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
     reload_problems: list[str] = field(default_factory=list)
+    changes_taken: int = 0
+    change_problems: list[str] = field(default_factory=list)
     pins: list[tuple[str, bool]] = field(default_factory=list)
     cache_reports: list[tuple[str, int, int]] = field(default_factory=list)
     page_errors: list[tuple[str, int]] = field(default_factory=list)
@@ -246,3 +248,11 @@ class RecordingTelemetry:
     def reload_refused(self, problem: str) -> None:
         """Keeps the problem."""
         self.reload_problems.append(problem)
+
+    def changes_taken_over(self) -> None:
+        """Counts it."""
+        self.changes_taken += 1
+
+    def changes_refused(self, problem: str) -> None:
+        """Keeps the problem."""
+        self.change_problems.append(problem)

@@ -11,7 +11,7 @@ from router_ext.model.rejection import Reason
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("name", ["configuration.md", "headers.md", "metrics.md"])
+@pytest.mark.parametrize("name", ["admin-api.md", "configuration.md", "headers.md", "metrics.md"])
 def test_the_file_in_the_repository_is_the_generated_one(name: str) -> None:
     """A changed table needs its page: run ``python -m router_ext.reference docs/``."""
     written = (DOCS / "reference" / name).read_text(encoding="utf-8")
@@ -22,6 +22,7 @@ def test_the_command_writes_every_page_below_the_folder(tmp_path: Path) -> None:
     """The argument is the documentation folder; ``reference`` is made in it."""
     assert reference.main([str(tmp_path)]) == 0
     assert {path.name for path in (tmp_path / "reference").iterdir()} == {
+        "admin-api.md",
         "configuration.md",
         "headers.md",
         "metrics.md",
@@ -100,3 +101,19 @@ def test_every_failure_reason_is_explained() -> None:
     """The page knows the label values that exchanges are counted under, and no others."""
     labels = {value for name, value in vars(failures).items() if name.isupper() and isinstance(value, str)}
     assert set(reference.FAILURES) == labels
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "| `POST /api/backends` | Adds a backend. |",
+        "### `PUT /api/rules/{name}`",
+        "| `dry_run` (query) | boolean | Validate the change as a whole, and change nothing. |",
+        "### BackendSpec",
+        "| `max_concurrent` | integer or null | none | Most requests in flight from this router. |",
+        "| 201 | [ChangeAnswer_BackendConfig_](#changeanswer_backendconfig_) | Successful Response |",
+    ],
+)
+def test_the_admin_page_has_routes_and_bodies(line: str) -> None:
+    """As the OpenAPI document has them."""
+    assert line in reference.admin_page().splitlines()

@@ -1,4 +1,4 @@
-"""Who can take a request now: health, what the request has tried, pauses and room."""
+"""Who can take a request now: what the operator wants, health, what the request has tried, pauses and room."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,16 @@ from collections.abc import Mapping, Sequence
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState, Health
 from router_ext.routing.asked import Asked
+
+
+class Drained:
+    """Leaves out backends that the operator wants no new requests for."""
+
+    name = "drained"
+
+    def removed(self, candidates: Sequence[BackendState], asked: Asked, rule: Rule) -> Mapping[str, str]:
+        """Every drained backend."""
+        return {state.backend.name: "is drained" for state in candidates if state.drained}
 
 
 class Healthy:

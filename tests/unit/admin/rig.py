@@ -1,5 +1,6 @@
 """The admin application behind an HTTP client, with two sessions."""
 
+import json
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -7,11 +8,15 @@ from starlette.testclient import TestClient
 
 from router_ext.admin.access import Access
 from router_ext.admin.api import admin_app
+from router_ext.admin.new_session import SessionDesk
 from router_ext.admin.sessions import session_routes
 from router_ext.admin.status import Status
+from router_ext.config.sections import Server
 from router_ext.model.secret import Secret
 from router_ext.model.session import Session, SessionMeta
 from router_ext.ports import SessionStore
+from tests.fakes.audit import RecordingAudit
+from tests.fakes.clock import FakeClock
 from tests.fakes.session_store import FakeSessionStore
 from tests.fakes.telemetry import RecordingTelemetry
 
@@ -20,6 +25,7 @@ NEW = "sess_00000000-0000-4000-8000-00000000000b"
 OWNER = "0f" * 32
 CONTENT = b'{"role":"user","content":"hunter2"}'
 TOKEN = "t0ken-of-the-test"
+NOW_S = 1_700_000_200.0
 
 
 def filled_store() -> FakeSessionStore:
@@ -34,23 +40,46 @@ def filled_store() -> FakeSessionStore:
 class AdminRig:
     """Without a token, and reachable from this machine only, unless told otherwise."""
 
-    def __init__(self, store: SessionStore | None = None, token: str = "", *, exposed: bool = False) -> None:
+    def __init__(
+        self,
+        store: SessionStore | None = None,
+        token: str = "",
+        *,
+        exposed: bool = False,
+        server: Server | None = None,
+    ) -> None:
         self.telemetry = RecordingTelemetry()
+        self.audit = RecordingAudit()
+        limits = server or Server()
+        desk = SessionDesk(lambda: store, lambda: limits, self.telemetry, self.audit, FakeClock(wall_s=NOW_S))
         status = Status(
             snapshot=dict, decisions=list, is_ready=lambda: True, uptime_s=lambda: 1.0, registry=CollectorRegistry()
         )
         access = Access(Secret(token) if token else None, exposed=exposed)
-        app = admin_app(status, access, session_routes(lambda: store, self.telemetry))
+        app = admin_app(
+            status,
+            access,
+            session_routes(lambda: desk),
+            audit=self.audit,
+            max_conversation_bytes=lambda: limits.max_body_bytes,
+        )
         self.client = TestClient(app, base_url="http://127.0.0.1")
 
-    def ask(self, target: str, method: str = "GET", authorization: str | None = None) -> tuple[int, Any]:
+    def ask(
+        self, target: str, method: str = "GET", authorization: str | None = None, body: object = None
+    ) -> tuple[int, Any]:
         """Status and body of an answer."""
         headers = {} if authorization is None else {"authorization": authorization}
-        answer = self.client.request(method, target, headers=headers)
+        content = None if body is None else json.dumps(body).encode()
+        if content is not None:
+            headers["content-type"] = "application/json"
+        answer = self.client.request(method, target, headers=headers, content=content)
         return answer.status_code, answer.json() if "json" in answer.headers["content-type"] else answer.text
 
-    def error(self, target: str, method: str = "GET", authorization: str | None = None) -> tuple[int, str]:
+    def error(
+        self, target: str, method: str = "GET", authorization: str | None = None, body: object = None
+    ) -> tuple[int, str]:
         """Status and code of a refusal, which must have the whole form of an error."""
-        status, body = self.ask(target, method, authorization)
-        assert set(body["error"]) == {"message", "type", "param", "code"}
-        return status, body["error"]["code"]
+        status, answer = self.ask(target, method, authorization, body)
+        assert set(answer["error"]) - {"problems"} == {"message", "type", "param", "code"}
+        return status, answer["error"]["code"]

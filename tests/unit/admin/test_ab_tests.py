@@ -15,8 +15,12 @@ from tests.fakes.telemetry import RecordingTelemetry
 
 def shown(experiments: Experiments) -> list[dict[str, Any]]:
     """What the port answers with."""
+
+    async def report() -> list[dict[str, Any]]:
+        return experiments.report()
+
     app = FastAPI()
-    app.include_router(ab_test_routes(experiments.report))
+    app.include_router(ab_test_routes(report))
     answer = TestClient(app).get("/api/ab-tests")
     assert answer.status_code == 200
     assert set(answer.json()) == {"ab_tests"}

@@ -1,7 +1,10 @@
 """Sessions on the admin port: listed without content, destroyed one at a time."""
 
+import orjson
 import pytest
 
+from router_ext.config.sections import Server, Sessions
+from router_ext.payload.session_request import owner_of
 from tests.unit.admin.rig import CONTENT, NEW, OLD, OWNER, AdminRig, filled_store
 
 PATH = "/api/sessions"
@@ -89,3 +92,96 @@ def test_while_the_store_is_away_the_answer_says_when_to_come_again(method: str)
     assert rig.error(f"{PATH}?id={OLD}", method) == (503, "session_store_unavailable")
     assert rig.client.request(method, f"{PATH}?id={OLD}").headers["retry-after"] == "2"
     assert rig.telemetry.evictions == []
+
+
+MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hunter2 ünd"}]
+
+
+def test_a_session_is_begun_from_messages_for_a_caller() -> None:
+    """Who sends the same service and credential finds it; the messages are kept as they came."""
+    store = filled_store()
+    rig = AdminRig(store)
+    credential = {"value": "Bearer sk-of-a-caller"}
+    body = {"messages": MESSAGES, "service": "shop", "credential": credential}
+    status, created = rig.ask(PATH, "POST", body=body)
+    assert (status, created["created"], created["dry_run"], created["messages"]) == (201, True, False, 2)
+    session = store.sessions[created["id"]]
+    assert session.meta.owner == owner_of({"authorization": "Bearer sk-of-a-caller"}, "shop")
+    assert [orjson.loads(message) for message in session.messages] == MESSAGES
+    assert (session.meta.tokens, session.meta.bytes) == (created["tokens"], created["bytes"])
+    assert rig.audit.results == [("create_session", "changed")]
+    assert "hunter2" not in str(rig.audit.told)
+    assert "sk-of-a-caller" not in str(rig.audit.told)
+
+
+def test_a_session_without_a_credential_is_for_callers_without_one() -> None:
+    """Of that service, which may be none."""
+    store = filled_store()
+    _, created = AdminRig(store).ask(PATH, "POST", body={"messages": MESSAGES})
+    assert store.sessions[created["id"]].meta.owner == owner_of({}, "")
+
+
+def test_a_dry_run_begins_no_session() -> None:
+    """It says what would be kept."""
+    store = filled_store()
+    rig = AdminRig(store)
+    status, body = rig.ask(f"{PATH}?dry_run=true", "POST", body={"messages": MESSAGES})
+    assert (status, body["id"], body["created"], body["dry_run"]) == (201, None, False, True)
+    assert list(store.sessions) == [OLD, NEW]
+    assert rig.audit.results == [("create_session", "dry_run")]
+
+
+BAD: dict[str, tuple[object, int, str]] = {
+    "no messages": ({"messages": []}, 422, "invalid_request"),
+    "a message that is text": ({"messages": ["hi"]}, 422, "invalid_request"),
+    "an unknown key": ({"messages": MESSAGES, "owner": "me"}, 422, "invalid_request"),
+    "half a character": ({"messages": [{"role": "user", "content": "\ud800"}]}, 422, "invalid_messages"),
+    "another header": (
+        {"messages": MESSAGES, "credential": {"header": "cookie", "value": "x"}},
+        422,
+        "invalid_request",
+    ),
+    "an empty credential": ({"messages": MESSAGES, "credential": {"value": ""}}, 422, "invalid_request"),
+    "a service that no header carries": ({"messages": MESSAGES, "service": "ü"}, 422, "invalid_request"),
+    "a service with a line end": ({"messages": MESSAGES, "service": "a\n"}, 422, "invalid_request"),
+    "a service that is too long": ({"messages": MESSAGES, "service": "x" * 129}, 422, "invalid_request"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_no_caller_could_send_begins_no_session(name: str) -> None:
+    """The answer says where, and is told to the audit."""
+    body, status, code = BAD[name]
+    store = filled_store()
+    rig = AdminRig(store)
+    assert rig.error(PATH, "POST", body=body) == (status, code)
+    assert list(store.sessions) == [OLD, NEW]
+    assert rig.audit.results == [("create_session", "refused")]
+
+
+@pytest.mark.parametrize(("tokens", "status"), [(17, 201), (16, 413)])
+def test_a_context_is_as_long_as_one_of_a_client_at_most(tokens: int, status: int) -> None:
+    """65 bytes are 17 tokens, by the usual ratio."""
+    server = Server(sessions=Sessions(max_context_tokens=tokens))
+    body = {"messages": [{"role": "user", "content": "x" * 37}]}
+    assert AdminRig(filled_store(), server=server).ask(PATH, "POST", body=body)[0] == status
+
+
+def test_messages_are_as_large_as_a_client_may_send_them_at_most() -> None:
+    """Above 1 MiB, which is the limit of all else, and up to ``max_body_bytes``."""
+    body = {"messages": [{"role": "user", "content": "x" * 1_100_000}]}
+    server = Server(max_body_bytes=1_200_000)
+    assert AdminRig(filled_store(), server=server).ask(PATH, "POST", body=body)[0] == 201
+    server = Server(max_body_bytes=1_100_000)
+    assert AdminRig(filled_store(), server=server).error(PATH, "POST", body=body) == (413, "body_too_large")
+
+
+@pytest.mark.parametrize("store", ["none", "away"])
+def test_without_a_store_no_session_is_begun(store: str) -> None:
+    """Where sessions are not enabled, and while the store does not answer."""
+    kept = filled_store()
+    kept.away = True
+    rig = AdminRig(None if store == "none" else kept)
+    expected = (404, "sessions_disabled") if store == "none" else (503, "session_store_unavailable")
+    assert rig.error(PATH, "POST", body={"messages": MESSAGES}) == expected
+    assert rig.audit.results == [("create_session", "refused" if store == "none" else "failed")]

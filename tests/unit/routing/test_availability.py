@@ -5,11 +5,17 @@ import pytest
 from router_ext.model.rule import Rule
 from router_ext.model.snapshot import BackendState, Health
 from router_ext.routing.asked import Asked
-from router_ext.routing.filters.availability import Healthy, Paused, Room, Tried
+from router_ext.routing.filters.availability import Drained, Healthy, Paused, Room, Tried
 from tests.fakes.domain import backend, request
 
 PLAIN = Rule("r")
 ASKED = Asked(request(), {}, now=100.0)
+
+
+def test_a_drained_backend_is_left_out() -> None:
+    """However well it is."""
+    states = [BackendState(backend("a"), Health.HEALTHY, drained=True), BackendState(backend("b"), Health.HEALTHY)]
+    assert Drained().removed(states, ASKED, PLAIN) == {"a": "is drained"}
 
 
 def test_only_down_is_unavailable() -> None:

@@ -263,6 +263,7 @@ def test_names_that_are_not_configured_are_passed_over() -> None:
         (snapshot(A, _degraded(B)), "b"),
         (snapshot(A, _busy(B, 64)), "b"),
         (snapshot(A, _down(B)), "a"),
+        (snapshot(A, BackendState(B, Health.HEALTHY, drained=True)), "a"),
         (snapshot(_down(A), _down(B)), None),
         (snapshot(C), None),
     ],

@@ -188,6 +188,20 @@ def test_the_last_reload_shows_in_a_gauge() -> None:
     assert rig.series("config_last_reload_success_timestamp_seconds") == {(): 1_700_000_000.0}
 
 
+def test_changes_that_are_not_in_force_show_in_a_gauge() -> None:
+    """0 after a refusal, 1 before it and after the next success; both are lines of the log."""
+    rig = RecorderRig()
+    assert rig.series("config_changes_in_force") == {(): 1.0}
+    rig.recorder.changes_refused("changes.json: is broken")
+    assert rig.series("config_changes_in_force") == {(): 0.0}
+    rig.recorder.changes_taken_over()
+    assert rig.series("config_changes_in_force") == {(): 1.0}
+    assert [(line["level"], line["event"]) for line in rig.lines()] == [
+        ("error", "changes_refused"),
+        ("info", "changes_taken_over"),
+    ]
+
+
 def test_a_change_of_health_is_a_line() -> None:
     """With what the probe saw."""
     rig = RecorderRig()
