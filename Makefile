@@ -73,9 +73,10 @@ format: $(VENV)/.dev ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.dev ## Write docs/reference anew from the code
+docs: $(VENV)/.dev ## Write the generated pages of docs/ anew from the code
 	$(BIN)/python -m router_ext.reference docs/
 	$(BIN)/python -m router_ext.doctor.page docs/
+	$(BIN)/python -m router_ext.cli.reference docs/
 
 bench-overhead: $(VENV)/.dev ## Measure what router_ext costs against the least code that routes
 	$(BIN)/python -m benchmarks.overhead

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,8 +12,14 @@ from rich.text import Text
 from yarl import URL
 
 from router_ext.admin.access import token_from
-from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_config_argument, add_workers_argument, load_or_explain
-from router_ext.config.problem import ConfigError
+from router_ext.cli.configuration import (
+    EXIT_BAD_CONFIG,
+    add_config_argument,
+    add_json_argument,
+    add_workers_argument,
+    load_or_explain,
+)
+from router_ext.cli.failure import EXIT_BAD_CALL, EXIT_WRONG, CommandError
 from router_ext.config.sections import RouterConfig, Server
 from router_ext.doctor.diagnosis import diagnose
 from router_ext.doctor.fetch import Pages, admin_session
@@ -24,7 +29,6 @@ from router_ext.doctor.state import State
 from router_ext.envoygen import CaBundleNotFoundError
 from router_ext.model.secret import Secret
 
-EXIT_WRONG: Final = 1
 MAX_WATCH_S: Final = 60.0
 _NOTHING_THERE: Final = "There is nothing to look at: see what is reported above."
 _COLOURS: Final = {"ok": "green", "warning": "yellow", "error": "bold red", "skipped": "dim"}
@@ -37,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--envoy", type=_base, help="Envoy's admin page (loopback, envoy_admin_port)", metavar="URL")
     parser.add_argument("--admin", type=_base, help="the router's admin API (admin_host:admin_port)", metavar="URL")
     parser.add_argument("--watch", type=_watch, default=2.0, help="watch counters so long (2)", metavar="SECONDS")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json_argument(parser)
 
 
 def _base(text: str) -> str:
@@ -58,15 +62,16 @@ def _watch(text: str) -> float:
 
 
 def main(args: argparse.Namespace) -> int:
-    """0 without an error (warnings are shown), 1 with one, 2 when the call or the configuration cannot be used."""
-    loaded = load_or_explain(args.config, args.workers)
+    """0 without an error (warnings are shown), 1 with one, 2 when the configuration cannot be used. Raises CommandError
+    and ConfigError.
+    """
+    loaded = load_or_explain(args.config, args.workers, as_json=args.json)
     if loaded is None:
         return EXIT_BAD_CONFIG
     try:
         state = asyncio.run(_read(loaded.config, args, token_from(os.environ)))
-    except (ConfigError, CaBundleNotFoundError) as error:
-        print(error, file=sys.stderr)
-        return EXIT_BAD_CONFIG
+    except CaBundleNotFoundError as error:
+        raise CommandError(str(error), EXIT_BAD_CALL, "no_ca_bundle") from None
     results = diagnose(state)
     _print_json(results) if args.json else _print_lines(results)
     return EXIT_WRONG if _are(Severity.ERROR, results) else 0

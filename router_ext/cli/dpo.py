@@ -11,14 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import orjson
-
+from router_ext.cli.configuration import add_json_argument
+from router_ext.cli.failure import EXIT_BAD_CALL, EXIT_WRONG, CommandError, print_json
 from router_ext.dpo.check import read_line
 from router_ext.dpo.pair import OPTIONAL_FIELDS, Pair
 from router_ext.dpo.trl import optional_fields, trl_line
-
-EXIT_WRONG: Final = 1
-EXIT_UNREADABLE: Final = 2
 
 PROBLEMS_SHOWN: Final = 20
 """Of each file, beside their number."""
@@ -55,31 +52,37 @@ class Survey:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``check`` and ``convert``."""
     commands = parser.add_subparsers(dest="dpo_command", required=True, metavar="COMMAND")
-    check_parser = commands.add_parser("check", help="validate files and count their pairs")
-    check_parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    check_parser.add_argument("--json", action="store_true", help="print one JSON object")
+    text = "validate files and count their pairs"
+    check_parser = commands.add_parser("check", help=text, description=text.capitalize() + ".")
+    check_parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="pairs, as JSON lines")
+    add_json_argument(check_parser, "print one JSON object: pairs, wrong, by_reason, by_rule, files")
     check_parser.set_defaults(run_dpo=check)
-    convert_parser = commands.add_parser("convert", help="write a file in the format of a trainer")
-    convert_parser.add_argument("file", type=Path, metavar="FILE")
+    text = "write a file in the format of a trainer"
+    convert_parser = commands.add_parser("convert", help=text, description=text.capitalize() + ".")
+    convert_parser.add_argument("file", type=Path, metavar="FILE", help="pairs, as JSON lines")
     convert_parser.add_argument("--to", required=True, choices=("trl",), help="trl: conversational, explicit prompt")
     convert_parser.add_argument("--out", type=Path, metavar="FILE", help="in place of standard output")
+    add_json_argument(convert_parser, "print one JSON object on standard error: file, out, pairs, wrong, problems")
     convert_parser.set_defaults(run_dpo=convert)
 
 
 def main(args: argparse.Namespace) -> int:
-    """0 when every line is good, 1 with the numbers of those that are not, 2 when a file cannot be read or written."""
+    """0 when every line is good, 1 with the numbers of those that are not. Raises CommandError, with exit code 2, when
+    a file cannot be read or written.
+    """
     try:
         return int(args.run_dpo(args))
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        print(f"router-ext: {error}", file=sys.stderr)
-        return EXIT_UNREADABLE
+        raise CommandError(str(error), EXIT_BAD_CALL, "unreadable") from None
 
 
 def check(args: argparse.Namespace) -> int:
     """Counts by reason and rule."""
     surveys = [survey(path) for path in args.files]
     if args.json:
-        print(orjson.dumps(_report(surveys)).decode())
+        print_json(_report(surveys))
     else:
         _print_report(surveys)
     return EXIT_WRONG if any(found.problems for found in surveys) else 0
@@ -88,15 +91,14 @@ def check(args: argparse.Namespace) -> int:
 def convert(args: argparse.Namespace) -> int:
     """Writes all of a file, or nothing when a line of it is wrong."""
     found = survey(args.file)
-    if found.problems:
-        _print_problems(found)
-        return EXIT_WRONG
-    if args.out is None:
-        sys.stdout.buffer.writelines(_converted(found))
-        sys.stdout.buffer.flush()
+    if not found.problems:
+        _write(args.out, _converted(found))
+    if args.json:
+        out = None if args.out is None else str(args.out)
+        print_json({**_file_report(found), "out": out}, sys.stderr)
     else:
-        _replace(args.out, _converted(found))
-    return 0
+        _print_problems(found)
+    return EXIT_WRONG if found.problems else 0
 
 
 def survey(path: Path) -> Survey:
@@ -138,6 +140,14 @@ def _converted_line(line: bytes, fields: Sequence[str]) -> bytes:
     if isinstance(pair, str):
         raise OSError(f"the file changed while it was read: {pair}")
     return trl_line(pair, fields) + b"\n"
+
+
+def _write(target: Path | None, lines: Iterator[bytes]) -> None:
+    if target is not None:
+        _replace(target, lines)
+    else:
+        sys.stdout.buffer.writelines(lines)
+        sys.stdout.buffer.flush()
 
 
 def _replace(target: Path, lines: Iterator[bytes]) -> None:

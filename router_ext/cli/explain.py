@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -10,11 +9,11 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from router_ext.cli.configuration import EXIT_BAD_CONFIG, default_config, load_or_explain
+from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_json_argument, default_config, load_or_explain
 from router_ext.cli.explained import print_explanation
-from router_ext.cli.running_router import EXIT_AWAY, RouterRefusedError, RunningRouter, decisions_at, token_note
+from router_ext.cli.failure import EXIT_BAD_CALL, CommandError, print_json
+from router_ext.cli.running_router import RouterRefusedError, RunningRouter, decisions_at, token_note
 from router_ext.clock import SystemClock
-from router_ext.config.problem import ConfigError
 from router_ext.config.sections import RouterConfig
 from router_ext.decisions.events import message_of_explanation
 from router_ext.decisions.record import json_of_message
@@ -36,9 +35,7 @@ from router_ext.v1 import decisions_pb2 as pb
 EPILOG = f"""\
 Without --live the configuration is asked: every backend is healthy and idle, nothing is spent or pinned, and no
 session is known. With --live the running router is asked at the configuration's server.processor_address; of several
-workers the first one that answers. {token_note()}
-Exit codes: 0 explained, also when the request would be refused; {EXIT_AWAY} the router is away or refuses the call;
-{EXIT_BAD_CONFIG} the file, a header or the configuration is wrong."""
+workers the first one that answers. {token_note()}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,35 +48,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--header", action="append", default=[], metavar="'NAME: VALUE'", help="a header of the request; repeatable"
     )
     parser.add_argument("--live", action="store_true", help="ask the running router")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json_argument(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """See ``EPILOG``."""
+    """0, or 2 for a configuration that cannot be used. Raises CommandError and ConfigError."""
     try:
         headers = read_headers(args.header)
         head = request_head(args.path, headers)
         body = sys.stdin.buffer.read() if args.body == "-" else Path(args.body).read_bytes()
     except (OSError, ValueError) as error:
-        print(f"router-ext: {error}", file=sys.stderr)
-        return EXIT_BAD_CONFIG
-    loaded = load_or_explain(args.config)
+        raise CommandError(str(error), EXIT_BAD_CALL, "bad_request") from None
+    loaded = load_or_explain(args.config, as_json=args.json)
     if loaded is None:
         return EXIT_BAD_CONFIG
-    try:
-        if args.live:
-            request = pb.ExplainRequest(path=args.path, headers=headers, body=body)
-            explained = asyncio.run(explain_live(RunningRouter.of(loaded.config.server), request))
-        else:
-            explained = asyncio.run(explain_offline(loaded.config, head, body))
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return EXIT_BAD_CONFIG
-    except RouterRefusedError as error:
-        print(f"router-ext: {error}", file=sys.stderr)
-        return EXIT_AWAY
+    if args.live:
+        request = pb.ExplainRequest(path=args.path, headers=headers, body=body)
+        explained = asyncio.run(explain_live(RunningRouter.of(loaded.config.server), request))
+    else:
+        explained = asyncio.run(explain_offline(loaded.config, head, body))
     if args.json:
-        print(json.dumps(json_of_message(explained)))
+        print_json(json_of_message(explained))
     else:
         print_explanation(explained)
     return 0

@@ -1,23 +1,21 @@
 """``router-ext replay``: recorded decisions, made again under another configuration."""
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
-from router_ext.cli.configuration import EXIT_BAD_CONFIG, load_or_explain
+from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_json_argument, load_or_explain
+from router_ext.cli.failure import EXIT_BAD_CALL, CommandError, print_json
 from router_ext.cli.recorded import RecordError, read_decisions
 from router_ext.cli.replayed import Replay, replay
 
-EPILOG: Final = f"""\
+EPILOG: Final = """\
 FILE holds the lines of `router-ext tail --json`, or an answer of /api/decisions. Each request's first decision is made
 again with the state of its time: health, loads, pauses and caches; a backend that was not there then is healthy and
-idle. What rules do not decide is left out: later attempts, A/B tests, spent budgets, paths without inference.
-Exit codes: 0 replayed, also when requests move; {EXIT_BAD_CONFIG} the file or the configuration is wrong."""
+idle. What rules do not decide is left out: later attempts, A/B tests, spent budgets, paths without inference."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,21 +23,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", type=Path, help="recorded decisions")
     parser.add_argument("--config", required=True, type=Path, metavar="NEW", help="the configuration to try")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json_argument(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """See ``EPILOG``."""
-    loaded = load_or_explain(args.config)
+    """0, or 2 for a configuration that cannot be used. Raises CommandError."""
+    loaded = load_or_explain(args.config, as_json=args.json)
     if loaded is None:
         return EXIT_BAD_CONFIG
     try:
         result = replay(read_decisions(args.file), loaded.config)
     except (OSError, RecordError) as error:
-        print(f"router-ext: {error}", file=sys.stderr)
-        return EXIT_BAD_CONFIG
+        raise CommandError(str(error), EXIT_BAD_CALL, "bad_record") from None
     if args.json:
-        print(json.dumps(result.report()))
+        print_json(result.report())
     else:
         _print(result)
     return 0

@@ -8,12 +8,11 @@ from typing import Final
 
 import grpc
 
+from router_ext.cli.failure import CommandError
 from router_ext.config.api_token import TOKEN_VARIABLE, token_from
 from router_ext.config.sections import Address, Server, TcpAddress
 from router_ext.config.workers import worker_address
 from router_ext.v1 import decisions_pb2_grpc as pb_grpc
-
-EXIT_AWAY: Final = 1
 
 _OPTIONS: Final = (
     ("grpc.max_send_message_length", -1),
@@ -31,12 +30,13 @@ _HINTS: Final = {
 }
 
 
-class RouterRefusedError(Exception):
+class RouterRefusedError(CommandError):
     """A call that the router did not serve. ``away``: it cannot be reached now, and may be later."""
 
     def __init__(self, address: Address, error: grpc.aio.AioRpcError) -> None:
         self.away = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-        super().__init__(f"{address}: {_HINTS.get(error.code()) or error.details() or error.code().name}")
+        message = f"{address}: {_HINTS.get(error.code()) or error.details() or error.code().name}"
+        super().__init__(message, code="router_away" if self.away else "router_refused")
 
 
 Metadata = tuple[tuple[str, str], ...]

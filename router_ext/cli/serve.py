@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_log_level_argument(parser: argparse.ArgumentParser) -> None:
     """``--log-level``."""
     default = os.environ.get("LOG_LEVEL", "info")
-    parser.add_argument("--log-level", default=default, help="debug, info, warning or error")
+    parser.add_argument(
+        "--log-level", default=default, help="debug, info, warning or error (default: $LOG_LEVEL, else info)"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

@@ -3,18 +3,15 @@
 import argparse
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
-from router_ext.cli.configuration import EXIT_BAD_CONFIG, default_config, load_or_explain
+from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_json_argument, default_config, load_or_explain
 from router_ext.cli.event_line import event_line
-from router_ext.cli.running_router import EXIT_AWAY, RouterRefusedError, RunningRouter, decisions_at, token_note
-from router_ext.config.problem import ConfigError
+from router_ext.cli.running_router import RouterRefusedError, RunningRouter, decisions_at, token_note
 from router_ext.config.sections import Address
 from router_ext.decisions.record import json_of_message
 from router_ext.v1 import decisions_pb2 as pb
@@ -25,9 +22,7 @@ RETRY_S: Final = 1.0
 EPILOG: Final = f"""\
 A line is a request that ended or was refused: time, status, service, rule, backend, pin, time to the first token,
 tokens (prompt + completion, cached in brackets), cost, attempts. All workers are watched. A router that goes away is
-waited for. {token_note()}
-Exit codes: 0 ended by Ctrl-C or because nobody reads on; {EXIT_AWAY} the router was away from the start or refuses the
-call; {EXIT_BAD_CONFIG} the call or the configuration is wrong."""
+waited for. {token_note()}"""
 
 Show = Callable[[pb.WatchEvent], None]
 
@@ -44,12 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(f"--{name}", default="", help=f"only {text}")
     parser.add_argument("--decisions", action="store_true", help="also each decision when it is made")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    add_json_argument(parser, "print one JSON object a line, also for an error")
 
 
 def main(args: argparse.Namespace) -> int:
-    """See ``EPILOG``."""
-    loaded = load_or_explain(args.config)
+    """0 after Ctrl-C, 2 for a configuration that cannot be used. Raises CommandError and ConfigError."""
+    loaded = load_or_explain(args.config, as_json=args.json)
     if loaded is None:
         return EXIT_BAD_CONFIG
     request = pb.WatchRequest(
@@ -64,16 +59,6 @@ def main(args: argparse.Namespace) -> int:
         asyncio.run(Tail(router, request, print_json if args.json else lines_to(Console(highlight=False))).run())
     except KeyboardInterrupt:
         return 0
-    except BrokenPipeError:
-        # What is left in the buffer has nowhere to go: the interpreter would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return EXIT_BAD_CONFIG
-    except RouterRefusedError as error:
-        print(f"router-ext: {error}", file=sys.stderr)
-        return EXIT_AWAY
     return 0
 
 

@@ -2,15 +2,16 @@
 
 import argparse
 import asyncio
+import json
 import shutil
 import signal
-import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from router_ext.demo.stack import DemoError, EngineKind, Ports, Stack
-from router_ext.demo.tour import run_tour
+from router_ext.demo.stack import EngineKind, Ports, Stack
+from router_ext.demo.tour import Step, run_tour
 
 INTRODUCTION: Final = """
   clients   {stack.ingress}/v1        Envoy; give this to any OpenAI client as its base URL
@@ -31,14 +32,19 @@ Ctrl-C stops everything.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The engines, the tour, and where files go."""
-    parser.add_argument("--engine", type=EngineKind, choices=list(EngineKind), default=EngineKind.LLAMA)
+    text = "the small model's engines: llama.cpp, or simulated (default: llama)"
+    parser.add_argument("--engine", type=EngineKind, choices=list(EngineKind), default=EngineKind.LLAMA, help=text)
     parser.add_argument("--check", action="store_true", help="run the scripted tour and exit 1 on a wrong answer")
     parser.add_argument("--folder", type=Path, default=Path(".demo"), help="configuration and logs (default: .demo)")
     parser.add_argument("--envoy-dir", type=Path, default=Path("envoy"), help="Envoy's files (default: envoy)")
+    text = "print one JSON object: with --check the steps at the end, else the addresses once all is served"
+    parser.add_argument("--json", action="store_true", help=text)
 
 
 def main(args: argparse.Namespace) -> int:
-    """0 when stopped by Ctrl-C or after a good tour, 1 after a wrong answer or when something does not start."""
+    """0 when stopped by Ctrl-C or after a good tour, 1 after a wrong answer. Raises DemoError when something does not
+    start.
+    """
     return asyncio.run(_run(args))
 
 
@@ -48,22 +54,42 @@ async def _run(args: argparse.Namespace) -> int:
     folder, envoy_dir = args.folder.absolute(), args.envoy_dir.absolute()
     shutil.rmtree(folder, ignore_errors=True)
     stack = Stack(args.engine, folder, envoy_dir, Ports.pick())
+
+    def note(line: str) -> None:
+        if not args.json:
+            print(line, flush=True)
+
     try:
-        print(f"Starting Envoy, router_ext and three engines ({args.engine}) ...", flush=True)
+        note(f"Starting Envoy, router_ext and three engines ({args.engine}) ...")
         await stack.start()
-        print(f"Serving after {time.monotonic() - started:.1f} s.", flush=True)
+        note(f"Serving after {time.monotonic() - started:.1f} s.")
         if args.check:
-            return 0 if await run_tour(stack, lambda line: print(line, flush=True)) else 1
-        router_pid = stack.children["router"].pid
-        print(INTRODUCTION.format(stack=stack, logs=folder / "logs", router_pid=router_pid), flush=True)
+            return 0 if await _tour(stack, args.json) else 1
+        _introduce(stack, folder / "logs", args.json)
         await stop.wait()
-    except DemoError as error:
-        print(error, file=sys.stderr)
-        return 1
     finally:
         stack.stop()
-        print(f"Stopped after {time.monotonic() - started:.1f} s.", flush=True)
+        note(f"Stopped after {time.monotonic() - started:.1f} s.")
     return 0
+
+
+async def _tour(stack: Stack, as_json: bool) -> bool:
+    if not as_json:
+        return await run_tour(stack, lambda step: print(step, flush=True))
+    steps: list[Step] = []
+    right = await run_tour(stack, steps.append)
+    print(json.dumps({"right": right, "steps": [asdict(step) for step in steps]}), flush=True)
+    return right
+
+
+def _introduce(stack: Stack, logs: Path, as_json: bool) -> None:
+    router_pid = stack.children["router"].pid
+    if not as_json:
+        print(INTRODUCTION.format(stack=stack, logs=logs, router_pid=router_pid), flush=True)
+        return
+    envoy = f"http://127.0.0.1:{stack.ports.envoy_admin}"
+    where = {"clients": f"{stack.ingress}/v1", "admin": stack.admin, "envoy": envoy}
+    print(json.dumps({**where, "config": str(stack.config), "logs": str(logs), "router_pid": router_pid}), flush=True)
 
 
 def _stop_signal() -> asyncio.Event:

@@ -6,6 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import aiohttp
@@ -239,8 +240,20 @@ STEPS: Final[tuple[Callable[[Visitor], Awaitable[str]], ...]] = (
 )
 
 
-async def run_tour(stack: Stack, say: Callable[[str], None]) -> bool:
-    """Runs every step; says one line each. False after the first wrong answer."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What came of a step: ``seen`` is what it saw, or what was wrong."""
+
+    title: str
+    right: bool
+    seen: str
+
+    def __str__(self) -> str:
+        return f"{'ok   ' if self.right else 'WRONG'} {self.title}: {self.seen}"
+
+
+async def run_tour(stack: Stack, tell: Callable[[Step], None]) -> bool:
+    """Runs every step and tells of each. False after the first wrong answer."""
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
         visitor = Visitor(stack, session)
         for step in STEPS:
@@ -248,7 +261,7 @@ async def run_tour(stack: Stack, say: Callable[[str], None]) -> bool:
             try:
                 seen = await step(visitor)
             except (WrongAnswerError, KeyError, aiohttp.ClientError, TimeoutError) as error:
-                say(f"WRONG {title}: {error!r}")
+                tell(Step(title, False, repr(error)))
                 return False
-            say(f"ok    {title}: {seen}")
+            tell(Step(title, True, seen))
     return True

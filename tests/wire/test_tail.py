@@ -151,9 +151,11 @@ def test_the_addresses_are_those_of_the_workers(monkeypatch: pytest.MonkeyPatch)
     assert router.metadata == (("authorization", f"Bearer {TOKEN}"),)
 
 
-@pytest.mark.parametrize("end", ["signal", "pipe"])
-async def test_the_command_prints_a_line_an_event_and_ends_in_order(sockets: list[UnixAddress], end: str) -> None:
-    """By Ctrl-C, or when nobody reads on: exit code 0, and nothing on standard error."""
+@pytest.mark.parametrize(("end", "code"), [("signal", 0), ("pipe", 141)])
+async def test_the_command_prints_a_line_an_event_and_ends_in_order(
+    sockets: list[UnixAddress], end: str, code: int
+) -> None:
+    """By Ctrl-C, or when nobody reads on; nothing is on standard error."""
     folder = sockets[0].path.parent
     config = folder / "router.yaml"
     backends = "backends: [{name: a, url: 'http://127.0.0.1:1', type: vllm, model_name: m}]\n"
@@ -182,4 +184,4 @@ async def test_the_command_prints_a_line_an_event_and_ends_in_order(sockets: lis
             process.kill()
             await process.wait()
             raise
-    assert (process.returncode, errors) == (0, b"")
+    assert (process.returncode, errors) == (code, b"")

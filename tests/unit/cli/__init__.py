@@ -1,0 +1,1 @@
+"""The command line: what is printed and returned, without a network."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry
 
-from router_ext.telemetry.metrics import SpendCollector
+from router_ext.telemetry.metrics import BudgetCollector, SpendCollector
 
 
 def samples(totals: Mapping[str, int], *named: str) -> dict[str, float]:
@@ -38,3 +38,13 @@ def test_a_scrape_reads_what_is_there_then() -> None:
     assert registry.get_sample_value("kronaxis_router_spent_today_usd", {"service": "shop"}) == 2.0
     named.clear()
     assert registry.get_sample_value("kronaxis_router_spent_today_usd", {"service": "other"}) == 2.0
+
+
+def test_the_gauges_of_spending_are_found_by_their_names() -> None:
+    """A scrape with ``name[]`` gets them, and so does whoever reads single figures."""
+    registry = CollectorRegistry()
+    registry.register(SpendCollector(lambda: {"shop": 1_000_000}, lambda: frozenset({"shop"})))
+    registry.register(BudgetCollector(lambda: {"shop": 0.5}))
+    for name, value in (("kronaxis_router_spent_today_usd", 1.0), ("kronaxis_router_budget_spent_ratio", 0.5)):
+        (family,) = registry.restricted_registry([name]).collect()
+        assert [(sample.name, sample.value) for sample in family.samples] == [(name, value)]

@@ -1,0 +1,1 @@
+"""``router-ext top``: the running router as a table that refreshes."""

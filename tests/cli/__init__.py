@@ -1,0 +1,1 @@
+"""The command line as a process of its own, in real shells, pipes and terminals, against real servers."""
