@@ -226,6 +226,6 @@ async def test_every_worker_takes_a_change_over_that_one_process_wrote() -> None
     """Nobody is told: each looks at what is on disk, and a backend that one of them does not know yet gets nothing."""
     with stack(ONE, {"a": FAST, "b": FAST}, server_extra=server_section(NOWHERE, 2)) as running:
         await change(running, lambda changes: changes.with_backend("b", spec_of_b(running)).with_rule("to-b", TO_B))
-        await until(lambda: len(running.log_events("changes_taken_over")) == 2, "both workers", 2.0)
+        await until(lambda: len(running.log_events("changes_taken_over")) == 2, "both workers", 20.0)
         await until(lambda: running.metric(HEALTHY, backend="b") == 1, "b to be up for both")
         assert await used(running, 20) == {(200, "b"): 20}
