@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 VLLM_PIP := $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports format docs bench-overhead bench-routing bench-prefix bench-sessions bench-gate bench-shadow bench-real bench-real-vllm chaos clean
+.PHONY: help setup demo tour test check lint types imports format docs bench-overhead bench-routing bench-prefix bench-sessions bench-gate bench-shadow bench-real bench-real-vllm chaos clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ setup: $(VENV)/.dev ## Create the virtual environment with everything for develo
 
 demo: $(VENV)/.runtime $(if $(filter llama,$(ENGINE)),$(VENV)/.engines) ## Run the whole stack (ENGINE=sim, CHECK=1 for the tour)
 	@$(BIN)/router-ext demo --engine $(if $(filter llama,$(ENGINE)),$$(cat $(VENV)/.engines),$(ENGINE)) $(if $(CHECK),--check)
+
+tour: $(VENV)/.runtime ## Operate the running demo by API, MCP and shell, and check each answer
+	@$(BIN)/router-ext demo --engine sim --check operating
 
 # Two files at a time: most tests with a real Envoy wait for something.
 test: $(VENV)/.dev ## Run the whole test suite

@@ -6,12 +6,16 @@ import json
 import shutil
 import signal
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from router_ext.demo import operating, tour
 from router_ext.demo.stack import EngineKind, Ports, Stack
-from router_ext.demo.tour import Step, run_tour
+from router_ext.demo.visitor import Seen, Step, walk
+
+TOURS: Final[Mapping[str, Sequence[Step]]] = {"requests": tour.STEPS, "operating": operating.STEPS}
 
 INTRODUCTION: Final = """
   clients   {stack.ingress}/v1        Envoy; give this to any OpenAI client as its base URL
@@ -34,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The engines, the tour, and where files go."""
     text = "the small model's engines: llama.cpp, or simulated (default: llama)"
     parser.add_argument("--engine", type=EngineKind, choices=list(EngineKind), default=EngineKind.LLAMA, help=text)
-    parser.add_argument("--check", action="store_true", help="run the scripted tour and exit 1 on a wrong answer")
+    text = "take a scripted tour and exit 1 on a wrong answer: of requests, or of operating the router"
+    parser.add_argument("--check", nargs="?", const="requests", choices=list(TOURS), metavar="TOUR", help=text)
     parser.add_argument("--folder", type=Path, default=Path(".demo"), help="configuration and logs (default: .demo)")
     parser.add_argument("--envoy-dir", type=Path, default=Path("envoy"), help="Envoy's files (default: envoy)")
     text = "print one JSON object: with --check the steps at the end, else the addresses once all is served"
@@ -64,7 +69,7 @@ async def _run(args: argparse.Namespace) -> int:
         await stack.start()
         note(f"Serving after {time.monotonic() - started:.1f} s.")
         if args.check:
-            return 0 if await _tour(stack, args.json) else 1
+            return 0 if await _tour(stack, args.check, args.json) else 1
         _introduce(stack, folder / "logs", args.json)
         await stop.wait()
     finally:
@@ -73,11 +78,11 @@ async def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _tour(stack: Stack, as_json: bool) -> bool:
+async def _tour(stack: Stack, name: str, as_json: bool) -> bool:
     if not as_json:
-        return await run_tour(stack, lambda step: print(step, flush=True))
-    steps: list[Step] = []
-    right = await run_tour(stack, steps.append)
+        return await walk(stack, TOURS[name], lambda seen: print(seen, flush=True))
+    steps: list[Seen] = []
+    right = await walk(stack, TOURS[name], steps.append)
     print(json.dumps({"right": right, "steps": [asdict(step) for step in steps]}), flush=True)
     return right
 

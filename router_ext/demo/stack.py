@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Final
 
 import aiohttp
 
+from router_ext.admin.targets import PRIVATE_VARIABLE
 from router_ext.demo.child import Child, free_port
 from router_ext.envoygen.binary import find_envoy
 from router_ext.model.headers import BACKEND
@@ -130,7 +131,8 @@ class Stack:
 
     def start_router(self) -> None:
         """Starts router_ext, also after it was killed."""
-        self._start("router", [*_ROUTER_EXT, "serve", str(self.config)])
+        # The demo's engines are on this machine, and so is what a visitor may add.
+        self._start("router", [*_ROUTER_EXT, "serve", str(self.config)], {PRIVATE_VARIABLE: "true"})
 
     def stop(self) -> None:
         """Stops everything, Envoy first so that no request meets a missing part."""
@@ -171,8 +173,8 @@ class Stack:
             return False
         return ready and all(backend["health"] == "healthy" for backend in health["backends"])
 
-    def _start(self, name: str, argv: list[str]) -> None:
-        child = Child(name, argv, self._folder / "logs" / f"{name}.log")
+    def _start(self, name: str, argv: list[str], environ: Mapping[str, str] | None = None) -> None:
+        child = Child(name, argv, self._folder / "logs" / f"{name}.log", environ)
         child.start()
         self.children[name] = child
 

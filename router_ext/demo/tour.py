@@ -1,20 +1,16 @@
-"""The scripted tour: what the router promises, seen on the running demo, one line a step."""
+"""The scripted tour of requests: what the router promises its clients, seen on the running demo, one line a step."""
 
 import asyncio
 import json
 import signal
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 
-from router_ext.demo.stack import Stack
+from router_ext.demo.visitor import CHAT, Step, Visitor, chat, expect
 from router_ext.model.headers import ATTEMPTS, BACKEND, CLUSTER, QUALITY, RESPONSE_SCHEMA, RULE, SERVICE, SESSION_ID
-
-CHAT: Final = "/v1/chat/completions"
 
 SCHEMA: Final = {
     "type": "object",
@@ -22,65 +18,6 @@ SCHEMA: Final = {
     "required": ["polite"],
     "additionalProperties": False,
 }
-
-
-class WrongAnswerError(Exception):
-    """A step saw something else than it should."""
-
-
-class Answer:
-    """One HTTP answer."""
-
-    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self.body = body
-
-    def json(self) -> Any:
-        """The body as JSON. Raises WrongAnswerError."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            raise WrongAnswerError(f"status {self.status}, not JSON: {self.body[:200]!r}") from None
-
-
-class Visitor:
-    """A client of the demo."""
-
-    def __init__(self, stack: Stack, session: aiohttp.ClientSession) -> None:
-        self.stack = stack
-        self._session = session
-
-    async def ask(self, path: str, body: Any = None, **headers: str) -> Answer:
-        """GET without a body, POST with one; ``bytes`` go as they are."""
-        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        names = {name.replace("_", "-"): value for name, value in headers.items()} | {
-            "content-type": "application/json"
-        }
-        async with self._session.request(
-            "GET" if data is None else "POST", self.stack.ingress + path, data=data, headers=names
-        ) as answer:
-            return Answer(
-                answer.status, {name.lower(): value for name, value in answer.headers.items()}, await answer.read()
-            )
-
-    async def metric(self, name: str) -> float:
-        """The sum of a metric over its labels."""
-        async with self._session.get(self.stack.admin + "/metrics") as answer:
-            page = await answer.text()
-        lines = (line for line in page.splitlines() if line.startswith((name + "{", name + " ")))
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
-
-
-def chat(model: str = "small", max_tokens: int = 8, **more: Any) -> dict[str, Any]:
-    """A short chat request."""
-    return {"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": max_tokens, **more}
-
-
-def expect(condition: bool, seen: object) -> None:
-    """Raises WrongAnswerError with what was seen."""
-    if not condition:
-        raise WrongAnswerError(str(seen))
 
 
 async def plain_chat(visitor: Visitor) -> str:
@@ -222,7 +159,7 @@ async def counted(visitor: Visitor) -> str:
     return f"{requests:.0f} requests counted since the restart, 0 in flight"
 
 
-STEPS: Final[tuple[Callable[[Visitor], Awaitable[str]], ...]] = (
+STEPS: Final[tuple[Step, ...]] = (
     plain_chat,
     streamed_chat,
     rule_by_service,
@@ -238,30 +175,3 @@ STEPS: Final[tuple[Callable[[Visitor], Awaitable[str]], ...]] = (
     router_back,
     counted,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What came of a step: ``seen`` is what it saw, or what was wrong."""
-
-    title: str
-    right: bool
-    seen: str
-
-    def __str__(self) -> str:
-        return f"{'ok   ' if self.right else 'WRONG'} {self.title}: {self.seen}"
-
-
-async def run_tour(stack: Stack, tell: Callable[[Step], None]) -> bool:
-    """Runs every step and tells of each. False after the first wrong answer."""
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
-        visitor = Visitor(stack, session)
-        for step in STEPS:
-            title = step.__name__.replace("_", " ")
-            try:
-                seen = await step(visitor)
-            except (WrongAnswerError, KeyError, aiohttp.ClientError, TimeoutError) as error:
-                tell(Step(title, False, repr(error)))
-                return False
-            tell(Step(title, True, seen))
-    return True
