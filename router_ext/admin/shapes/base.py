@@ -1,6 +1,8 @@
 """What all bodies have in common."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 
 class Shown(BaseModel):
@@ -13,3 +15,14 @@ class Given(BaseModel):
     """A body that the API takes: an unknown key is an error, and so is a number that JSON does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
+
+
+def _no_step(name: str) -> str:
+    """Clients take such a segment out of a path before they send it, also when it is percent-encoded."""
+    if name in (".", ".."):
+        raise ValueError("must be another name than . and ..")
+    return name
+
+
+PathName = Annotated[str, AfterValidator(_no_step)]
+"""A name that a path can end in."""

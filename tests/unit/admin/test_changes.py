@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from router_ext.model.snapshot import Health
 from tests.unit.admin.change_rig import ChangeRig
 
 C: dict[str, Any] = {"name": "c", "url": "http://c:8000", "type": "vllm", "model_name": "m"}
@@ -80,6 +81,11 @@ REFUSED: list[tuple[str, str, object, int, str]] = [
     ("POST", "/api/rules", {"name": "first", "backends": ["a"]}, 409, "rule_exists"),
     ("POST", "/api/rules", {"name": "r", "backends": ["nothing"]}, 422, "invalid_config"),
     ("POST", "/api/rules", {"name": "r", "backends": []}, 422, "invalid_request"),
+    ("POST", "/api/rules", {"name": ".", "backends": ["a"]}, 422, "invalid_request"),
+    ("POST", "/api/rules", {"name": "..", "backends": ["a"]}, 422, "invalid_request"),
+    ("PUT", "/api/budgets/%2E", {"daily_limit_usd": 1}, 422, "invalid_request"),
+    ("PUT", "/api/budgets/%2E%2E", {"daily_limit_usd": 1}, 422, "invalid_request"),
+    ("PUT", "/api/budgets/", {"daily_limit_usd": 1}, 422, "invalid_config"),
     ("PUT", "/api/rules/nothing", {"backends": ["a"]}, 404, "rule_not_found"),
     ("DELETE", "/api/rules/nothing", None, 404, "rule_not_found"),
     ("PUT", "/api/budgets/shop", {"daily_limit_usd": 1, "action": "downgrade"}, 422, "invalid_config"),
@@ -137,6 +143,15 @@ def test_a_drained_backend_is_shown_as_one(rig: ChangeRig) -> None:
     assert [item["drained"] for item in rig.ask("GET", "/api/backends")[1]["backends"]] == [True, False]
     assert [item["drained"] for item in rig.ask("GET", "/api/queue")[1]["queues"]] == [True, False]
     assert rig.ask("GET", "/api/config")[1]["changes"]["drained"] == ["a"]
+    assert [item["drained"] for item in rig.ask("GET", "/health")[1]["backends"]] == [True, False]
+
+
+def test_a_router_whose_backends_are_all_down_or_drained_is_not_well(rig: ChangeRig) -> None:
+    """Whoever watches it must learn that no request can be served; a is up here, and b is down."""
+    rig.pool["a"].probed(Health.HEALTHY, 0.0, alive=True)
+    assert rig.ask("GET", "/health")[1]["status"] == "ok"
+    rig.ask("POST", "/api/backends/a/drain")
+    assert rig.ask("GET", "/health")[1]["status"] == "no_backend"
 
 
 def test_rules_are_added_replaced_and_removed(rig: ChangeRig) -> None:
@@ -191,6 +206,16 @@ def test_the_audit_says_who_did_what_without_any_secret(rig: ChangeRig) -> None:
 def test_no_page_holds_a_secret(rig: ChangeRig, path: str) -> None:
     """Neither one of the file nor one of the environment."""
     assert "Secret" not in rig.client.get(path).text
+
+
+def test_a_query_of_a_probe_is_shown_nowhere(rig: ChangeRig) -> None:
+    """It may be a credential. What is kept and asked is the whole."""
+    spec = {**C, "health_endpoint": "/health?key=Secret-4"}
+    answer = rig.ask("POST", "/api/backends", spec)[1]
+    assert answer["after"]["health_endpoint"] == "/health?***"
+    assert rig.control.running.loaded.config.backends[-1].health_endpoint == "/health?key=Secret-4"
+    pages = [rig.client.get(path).text for path in ("/api/backends", "/api/config", "/health")]
+    assert "Secret-4" not in str([answer, pages, rig.audit.told])
 
 
 def test_the_way_of_workers_to_tell_each_other_is_not_there_for_others(rig: ChangeRig) -> None:
