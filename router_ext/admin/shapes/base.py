@@ -12,9 +12,11 @@ class Shown(BaseModel):
 
 
 class Given(BaseModel):
-    """A body that the API takes: an unknown key is an error, and so is a number that JSON does not know."""
+    """A body that the API takes: an unknown key is an error, and so is a number that JSON does not know, or a value of
+    another kind, as in ``router.yaml``: true is no number and "5" neither.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
 def _no_step(name: str) -> str:

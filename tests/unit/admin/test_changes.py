@@ -110,6 +110,28 @@ def test_what_does_not_fit_changes_nothing(
     assert [result for _, result in rig.audit.results] == ["refused"]
 
 
+@pytest.mark.parametrize("query", ["dry-run=true", "dryrun=true", "DRY_RUN=true", "dry_run=true&dry_run=false", "x"])
+def test_a_mistyped_dry_run_is_no_change(rig: ChangeRig, query: str) -> None:
+    """Whoever wants to try something must not do it for a slip of the finger."""
+    for method, path, body in DRY_RUNS:
+        assert rig.error(method, f"{path}?{query}", body) == (422, "invalid_request")
+    assert rig.error("POST", f"/api/config/reload?{query}") == (422, "invalid_request")
+    assert rig.kept == b""
+    assert {result for _, result in rig.audit.results} == {"refused"}
+
+
+def test_requests_that_only_ask_may_have_any_parameter(rig: ChangeRig) -> None:
+    """As probes and proxies add them."""
+    assert [rig.ask("GET", f"{path}?x=1")[0] for path in ("/health", "/api/backends")] == [200, 200]
+
+
+@pytest.mark.parametrize("priority", [True, "5", 1.5, [1]], ids=["flag", "text", "fraction", "list"])
+def test_a_value_of_another_kind_is_refused_as_in_the_file(rig: ChangeRig, priority: object) -> None:
+    """It is not made fit."""
+    spec = {"name": "r", "backends": ["a"], "priority": priority}
+    assert rig.error("POST", "/api/rules", spec) == (422, "invalid_request")
+
+
 def test_a_backend_that_something_needs_stays_and_the_answer_says_what_needs_it(rig: ChangeRig) -> None:
     """Every reference with its place."""
     status, body = rig.ask("DELETE", "/api/backends/b")
