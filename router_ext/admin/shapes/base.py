@@ -19,12 +19,12 @@ class Given(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
-def _no_step(name: str) -> str:
-    """Clients take such a segment out of a path before they send it, also when it is percent-encoded."""
-    if name in (".", ".."):
-        raise ValueError("must be another name than . and ..")
+def _reachable(name: str) -> str:
+    """Clients take . and .. out of a path before they send it, also percent-encoded; no path holds unprintables."""
+    if name in (".", "..") or not name.isprintable():
+        raise ValueError("must be printable, and another name than . and ..")
     return name
 
 
-PathName = Annotated[str, AfterValidator(_no_step)]
+PathName = Annotated[str, AfterValidator(_reachable)]
 """A name that a path can end in."""

@@ -132,6 +132,15 @@ def test_a_value_of_another_kind_is_refused_as_in_the_file(rig: ChangeRig, prior
     assert rig.error("POST", "/api/rules", spec) == (422, "invalid_request")
 
 
+@pytest.mark.parametrize("end", ["%0A", "%0D", "%0D%0A", "%00", "%C2%85", "%E2%80%A8"])
+def test_a_name_with_a_line_end_is_not_the_name_without_it(rig: ChangeRig, end: str) -> None:
+    """There is no such path, whatever would match it."""
+    for method, path in (("DELETE", "rules/first"), ("POST", "backends/a/drain"), ("POST", "config/reload")):
+        assert rig.error(method, f"/api/{path}{end}") == (404, "not_found")
+    assert rig.error("PUT", f"/api/budgets/shop{end}", {"daily_limit_usd": 1}) == (404, "not_found")
+    assert rig.kept == b""
+
+
 def test_a_backend_that_something_needs_stays_and_the_answer_says_what_needs_it(rig: ChangeRig) -> None:
     """Every reference with its place."""
     status, body = rig.ask("DELETE", "/api/backends/b")
