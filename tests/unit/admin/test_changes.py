@@ -159,6 +159,20 @@ def test_when_a_change_cannot_be_taken_over_nothing_has_changed(rig: ChangeRig) 
     assert rig.kept == b""
 
 
+@pytest.mark.parametrize(("method", "path"), [("DELETE", "/api/backends/a"), ("POST", "/api/backends/a/drain")])
+def test_a_broken_file_of_changes_is_named_and_not_what_somebody_asked_for(
+    rig: ChangeRig, method: str, path: str
+) -> None:
+    """Nothing needs the backend, and nothing about the request is wrong: an operator has to mend the file."""
+    rig.ask("POST", "/api/backends/b/drain")
+    (rig.file.parent / "data" / "changes.json").write_text("{")
+    status, body = rig.ask(method, path)
+    assert (status, body["error"]["code"], body["error"]["param"]) == (503, "changes_unusable", "changes.json")
+    assert "is broken" in body["error"]["problems"][0]["message"]
+    assert rig.audit.results[-1][1] == "failed"
+    assert [item["drained"] for item in rig.ask("GET", "/api/backends")[1]["backends"]] == [False, True]
+
+
 def test_a_backend_is_drained_and_gets_requests_again(rig: ChangeRig) -> None:
     """What is so already is no change."""
     changed = [
