@@ -6,7 +6,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from router_ext.admin_side import AdminSide
 from router_ext.background import background_tasks
 from router_ext.clock import SystemClock
 from router_ext.config.loader import LoadedConfig
+from router_ext.config.problem import Problem
 from router_ext.config.restart import restart_only
 from router_ext.config.sections import Address, Server
 from router_ext.config.url import is_loopback
@@ -176,7 +177,8 @@ class Router:
                 background("shadow_log", self._shadow_log.run)
             admin_task = asyncio.create_task(admin.run(), name="admin")
             self._recorder.reloaded(running.loaded.digest)
-            self._say_loaded(running.loaded)
+            self._say_doubts(running.loaded.warnings)
+            self._say_counted_alone()
             self._listen_for_signals()
             await self._become_ready(processor)
             await self._stop.wait()
@@ -298,18 +300,24 @@ class Router:
         # any request can be sent there: new backends start down until a probe, which goes through Envoy, has passed.
         # The running Envoy reads the folder, and the sockets are those, of the configuration it was all started with.
         await asyncio.to_thread(write_clusters, loaded.config, self._at_start.server.envoy_dir)
+        was = self._control.running.loaded
         late = restart_only(self._at_start, loaded.config)
-        if late:
+        if late and late != restart_only(self._at_start, was.config):
             self._log.warning("restart_needed", settings=late)
+        alone = self._engine.pool.counted_alone
         self._engine.configure(loaded.config)
         self._checks.configure()
         self._queues.configure()
         self._recorder.named_services = loaded.config.named_services
-        self._say_loaded(loaded)
+        self._say_doubts(loaded.warnings_beside(was))
+        if self._engine.pool.counted_alone != alone:
+            self._say_counted_alone()
 
-    def _say_loaded(self, loaded: LoadedConfig) -> None:
-        for warning in loaded.warnings:
+    def _say_doubts(self, warnings: Iterable[Problem]) -> None:
+        for warning in warnings:
             self._log.warning("config", path=warning.path, line=warning.line, problem=warning.message)
+
+    def _say_counted_alone(self) -> None:
         if self._engine.pool.counted_alone:
             self._log.warning("counted_alone", backends=self._engine.pool.counted_alone)
 

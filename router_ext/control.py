@@ -281,9 +281,12 @@ class Control:
         self._running = replace(after, loaded_at=self._clock.wall())
 
     def _applied(self, before: Running, after: Running) -> Applied:
-        known = {(warning.path, warning.message) for warning in before.loaded.warnings}
-        new = tuple(item for item in after.loaded.warnings if (item.path, item.message) not in known)
-        return Applied(before, after, new, restart_only(self._at_start, after.loaded.config))
+        return Applied(
+            before,
+            after,
+            after.loaded.warnings_beside(before.loaded),
+            restart_only(self._at_start, after.loaded.config),
+        )
 
     def _refuse(self, error: Exception) -> None:
         """Told once: who reloads by hand and who watches the file may meet the same content."""

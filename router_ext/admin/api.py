@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, FastAPI, Query, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Response
 from fastapi.responses import JSONResponse
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.middleware import Middleware
@@ -14,6 +14,7 @@ from router_ext.admin.audit import AuditSink
 from router_ext.admin.body_limit import MAX_BODY_BYTES, BodyLimit
 from router_ext.admin.document import describe
 from router_ext.admin.explain import decision_routes
+from router_ext.admin.parameters import refuse_unknown
 from router_ext.admin.shapes.status import HealthShown, ReadyShown
 from router_ext.admin.stats import stats_routes
 from router_ext.admin.status import StatusSource
@@ -45,6 +46,7 @@ def admin_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(refuse_unknown)],
     )
 
     def limit(method: str, path: str) -> int:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from router_ext.admin.audit import Action
 from router_ext.admin.operations import DryRun, Source, errors, wish
 from router_ext.admin.refusal import RefusedError
+from router_ext.admin.shapes.base import PathName
 from router_ext.admin.shapes.budgets import BudgetConfig, BudgetList, BudgetSpec
 from router_ext.admin.shapes.changes import ChangeAnswer
 from router_ext.admin.views import budget_config
@@ -33,7 +34,7 @@ def budget_change_routes(source: Source) -> APIRouter:
     router = APIRouter(prefix="/api/budgets", tags=["budgets"])
 
     @router.put("/{service:path}", response_model=Answer, responses=errors(503))
-    async def set_budget(request: Request, service: str, spec: BudgetSpec, dry_run: DryRun = False) -> Answer:
+    async def set_budget(request: Request, service: PathName, spec: BudgetSpec, dry_run: DryRun = False) -> Answer:
         """Gives a service a budget, in the place of the one it has. What was spent today stays spent."""
         written = spec.model_dump(mode="json", exclude_unset=True)
         asked = wish(request, Action.SET_BUDGET, service, dry_run=dry_run)

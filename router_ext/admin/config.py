@@ -1,5 +1,7 @@
 """The running configuration in the admin API."""
 
+from contextlib import suppress
+
 from fastapi import APIRouter, Request, Response
 
 from router_ext.admin.audit import Action
@@ -9,11 +11,15 @@ from router_ext.admin.shapes.changes import ChangeAnswer
 from router_ext.admin.shapes.config import ApiChanges, ConfigShown, ConfigVersion, LastError
 from router_ext.admin.views import config_version, masked_specs, utc
 from router_ext.config.masked import masked
+from router_ext.config.problem import ConfigError
 
 Answer = ChangeAnswer[ConfigVersion]
 
 REREAD_PATH = "/api/config/changes"
 """Where a worker is told that another one has written changes."""
+
+REREAD_FILE_PATH = "/api/config/file"
+"""Where a worker is told that another one has taken over the file."""
 
 
 def config_routes(source: Source) -> APIRouter:
@@ -41,6 +47,15 @@ def reread_routes(source: Source) -> APIRouter:
     async def reread_changes() -> Response:
         """Takes over the changes that another worker wrote."""
         await source().desk.control.reread_changes()
+        return Response(status_code=204)
+
+    @router.post(REREAD_FILE_PATH, status_code=204, response_class=Response, response_model=None)
+    async def reread_file() -> Response:
+        """Takes over the file; why it does not, if it does not, stands in ``Running.refused``. Nobody asked this worker
+        for it, so the audit has it from the one that was.
+        """
+        with suppress(ConfigError, OSError, RuntimeError):
+            await source().desk.control.reload()
         return Response(status_code=204)
 
     return router

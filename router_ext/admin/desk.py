@@ -13,6 +13,7 @@ from router_ext.admin.refusal import RefusedError
 from router_ext.admin.shapes.changes import ChangeAnswer
 from router_ext.admin.shapes.errors import ProblemShown
 from router_ext.config.changes import Changes
+from router_ext.config.changes_file import NAME, ChangesFileError
 from router_ext.config.problem import ConfigError, Problem
 
 ShownT = TypeVar("ShownT", bound=BaseModel)
@@ -96,6 +97,10 @@ def _refused(action: Action, error: Exception) -> RefusedError:
         return error
     if not isinstance(error, ConfigError):
         return RefusedError(503, "not_applied", "The change cannot be written or taken over; nothing has changed.")
+    if isinstance(error, ChangesFileError):
+        message = "What was changed before cannot be used, so nothing can be changed: see problems."
+        problems = [Problem(NAME, 0, problem.message) for problem in error.problems]
+        return RefusedError(503, "changes_unusable", message, problems=problems)
     if action in _REMOVING:
         message = "Something still needs it: see problems. Nothing has changed."
         return RefusedError(409, "in_use", message, problems=error.problems)

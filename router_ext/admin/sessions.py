@@ -43,12 +43,16 @@ def session_routes(source: Callable[[], SessionDesk]) -> APIRouter:
         return created
 
     @router.delete("/sessions", response_model=SessionDeleted, responses=errors(400, 404, 503))
-    async def delete_session(request: Request, id: str = "") -> SessionDeleted:  # noqa: A002 - the parameter's name
+    async def delete_session(
+        request: Request,
+        id: str = "",  # noqa: A002 - the parameter's name
+        dry_run: DryRun = False,
+    ) -> SessionDeleted:
         """Destroys a session, whoever owns it."""
         desk = source()
-        attempt = Attempt(desk.sink, actor_of(request), Action.DELETE_SESSION, id, dry_run=False)
+        attempt = Attempt(desk.sink, actor_of(request), Action.DELETE_SESSION, id, dry_run)
         try:
-            deleted = await _delete(desk, id)
+            deleted = await _delete(desk, id, dry_run=dry_run)
         except (RefusedError, SessionStoreError) as error:
             raise _told(attempt, error) from None
         attempt.succeeded(changed=True, before=None, after=None)
@@ -74,15 +78,16 @@ def _away() -> RefusedError:
     return RefusedError(503, "session_store_unavailable", "The session store does not answer.", headers=headers)
 
 
-async def _delete(desk: SessionDesk, session_id: str) -> SessionDeleted:
+async def _delete(desk: SessionDesk, session_id: str, *, dry_run: bool) -> SessionDeleted:
     store = _store(desk)
     if not SESSION_ID.fullmatch(session_id):
         message = "The parameter id must be a session's id: sess_ and a UUID."
         raise RefusedError(400, "invalid_session_id", message)
-    if not await store.delete(session_id):
+    if not await (store.holds(session_id) if dry_run else store.delete(session_id)):
         raise RefusedError(404, "session_not_found", "There is no such session.")
-    desk.telemetry.session_evicted("deleted")
-    return SessionDeleted(deleted=True)
+    if not dry_run:
+        desk.telemetry.session_evicted("deleted")
+    return SessionDeleted(deleted=not dry_run, dry_run=dry_run)
 
 
 def _store(desk: SessionDesk) -> SessionStore:

@@ -71,13 +71,14 @@ class Status:
                 "model": state.backend.model_name,
                 "health": state.health.value,
                 "circuit_open": state.tripped,
+                "drained": state.drained,
                 "active_requests": state.in_flight,
                 "max_concurrent": state.backend.max_concurrent,
             }
             for state in states
         ]
         return {
-            "status": "ok" if any(state.health != "down" for state in states) else "no_backend",
+            "status": "ok" if any(state.takes_requests for state in states) else "no_backend",
             "version": __version__,
             "uptime_seconds": round(self.uptime_s(), 3),
             "backends": backends,

@@ -1,12 +1,12 @@
 """Looks up where the URL of a backend leads, before the API adds it."""
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from router_ext.admin.addresses import PRIVATE, is_metadata_name, objection
+from router_ext.admin.resolver import Resolver
 from router_ext.config.problem import ConfigError, Problem
 from router_ext.config.scalars import UnfitError
 from router_ext.config.url import parse_url
@@ -19,7 +19,7 @@ DEADLINE_S: Final = 2.0
 _FLAGS: Final = {"": False, "false": False, "true": True}
 
 Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host and port. Raises OSError."""
+"""The addresses of a host and port. Raises OSError and UnicodeError."""
 
 
 def private_allowed(environ: Mapping[str, str]) -> bool:
@@ -32,19 +32,12 @@ def private_allowed(environ: Mapping[str, str]) -> bool:
     return _FLAGS[value]
 
 
-async def addresses_of(host: str, port: int) -> Sequence[str]:
-    """By the system's resolver, off the event loop; it also says what numeric spellings as ``0x7f.1`` mean."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
-
-
 @dataclass(frozen=True, slots=True)
 class Targets:
     """What URLs may lead to. ``lookup`` is given up after ``deadline_s``."""
 
     allow_private: bool
-    lookup: Lookup = addresses_of
+    lookup: Lookup = field(default_factory=Resolver)
     deadline_s: float = DEADLINE_S
 
     async def objection(self, url: object) -> str | None:

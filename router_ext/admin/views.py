@@ -9,7 +9,7 @@ from router_ext.admin.shapes.budgets import BudgetConfig
 from router_ext.admin.shapes.config import ConfigVersion
 from router_ext.admin.shapes.rules import MatchShown, RuleShown
 from router_ext.config.changes import Specs
-from router_ext.config.masked import MASK
+from router_ext.config.masked import MASK, masked_path
 from router_ext.config.sections import Budget
 from router_ext.model.backend import Backend
 from router_ext.model.rule import Rule
@@ -38,7 +38,7 @@ def backend_view(running: Running, backend: Backend) -> BackendConfig:
         cost_cached_input_1m=backend.cost_cached_input_1m,
         cost_output_1m=backend.cost_output_1m,
         api_key=_key(backend.api_key),
-        health_endpoint=backend.health_endpoint,
+        health_endpoint=masked_path(backend.health_endpoint),
         circuit_breaker=None
         if breaker is None
         else BreakerShown(error_threshold=breaker.error_threshold, window_seconds=breaker.window_s),
@@ -115,8 +115,9 @@ def masked_specs(specs: Specs) -> dict[str, dict[str, Any] | None]:
 
 
 def _masked(spec: dict[str, Any]) -> dict[str, Any]:
-    key = spec.get("api_key")
-    return spec if key is None or str(key).startswith("env:") else {**spec, "api_key": MASK}
+    key, probe = spec.get("api_key"), spec.get("health_endpoint")
+    shown = spec if key is None or str(key).startswith("env:") else {**spec, "api_key": MASK}
+    return {**shown, "health_endpoint": masked_path(probe)} if isinstance(probe, str) else shown
 
 
 def _key(secret: Secret | None) -> str | None:

@@ -16,6 +16,10 @@ NAME: Final = "changes.json"
 MAX_BYTES: Final = 4 * 2**20
 
 
+class ChangesFileError(ConfigError):
+    """What is on disk cannot be used, whatever anybody wants to change."""
+
+
 class ChangesFile:
     """``changes.json`` in ``folder``; a missing file holds no changes. Everything here blocks."""
 
@@ -24,27 +28,30 @@ class ChangesFile:
         self._lock = folder / f"{NAME}.lock"
 
     def content(self) -> bytes:
-        """What the file holds, nothing when there is none. Raises ConfigError when it cannot be read."""
+        """What the file holds, nothing when there is none. Raises ChangesFileError when it cannot be read."""
         try:
             with self.path.open("rb") as file:
                 content = file.read(MAX_BYTES + 1)
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise self._error(f"cannot be read: {error.strerror}") from None
+            raise self._unusable(f"cannot be read: {error.strerror}") from None
         if len(content) > MAX_BYTES:
-            raise self._error("is larger than 4 MiB")
+            raise self._unusable("is larger than 4 MiB")
         return content
 
     def decoded(self, content: bytes) -> Changes:
-        """The changes in a content of this file. Raises ConfigError."""
-        return from_json(content, str(self.path))
+        """The changes in a content of this file. Raises ChangesFileError."""
+        try:
+            return from_json(content, str(self.path))
+        except ConfigError as error:
+            raise ChangesFileError(error.source, error.problems) from None
 
     def encoded(self, changes: Changes) -> bytes:
         """The content for these changes. Raises ConfigError when they are too many."""
         content = to_json(changes)
         if len(content) > MAX_BYTES:
-            raise self._error("would be larger than 4 MiB")
+            raise ConfigError(str(self.path), [Problem("", 0, "all changes together would be larger than 4 MiB")])
         return content
 
     def replace(self, expected: bytes, content: bytes) -> bool:
@@ -89,8 +96,8 @@ class ChangesFile:
                 Path(name).unlink()
             raise
 
-    def _error(self, message: str) -> ConfigError:
-        return ConfigError(str(self.path), [Problem("", 0, message)])
+    def _unusable(self, message: str) -> ChangesFileError:
+        return ChangesFileError(str(self.path), [Problem("", 0, message)])
 
 
 def _sync_folder(folder: Path) -> None:

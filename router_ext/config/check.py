@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from urllib.parse import urlsplit
 
 from router_ext.config.document import Mapping, Scalar, Sequence
@@ -11,7 +12,7 @@ from router_ext.config.sections import RouterConfig, StoreKind
 from router_ext.config.url import is_loopback
 from router_ext.config.wording import quoted
 from router_ext.model.backend import Backend
-from router_ext.model.rule import Match, Rule
+from router_ext.model.rule import Match
 
 Place = Callable[[str], tuple[str, int]]
 """From the path of a setting to the path and line of where it is written."""
@@ -115,28 +116,37 @@ def _listed(names: frozenset[str]) -> str:
 
 def _shadowed_rules(config: RouterConfig, place: Place) -> Iterator[Problem]:
     order = sorted(range(len(config.rules)), key=lambda index: -config.rules[index].priority)
-    before: list[Rule] = []
-    for index in order:
+    first: dict[_Conditions, int] = {}
+    for rank, index in enumerate(order):
         rule = config.rules[index]
-        cover = next((earlier for earlier in before if _covers(earlier.match, rule.match)), None)
-        if cover:
+        conditions = _conditions(rule.match)
+        cover = min((first[wide] for wide in _covering(conditions) if wide in first), default=None)
+        if cover is not None:
             path = f"rules[{index}]"
-            yield Problem(*place(path), f"never applies: rule {quoted(cover.name)} takes all its requests")
-        before.append(rule)
+            name = quoted(config.rules[order[cover]].name)
+            yield Problem(*place(path), f"never applies: rule {name} takes all its requests")
+        first.setdefault(conditions, rank)
 
 
-def _covers(wide: Match, narrow: Match) -> bool:
-    """True when every request that ``narrow`` matches is matched by ``wide``; wildcards are compared as text."""
-    pairs = (
-        (wide.service, narrow.service),
-        (wide.call_type, narrow.call_type),
-        (wide.tier, narrow.tier),
-        (wide.model, narrow.model),
-        (wide.lora, narrow.lora),
-        (wide.priority_level, narrow.priority_level),
-        (wide.content_type, narrow.content_type),
+_Conditions = tuple[str | int, ...]
+
+
+def _conditions(match: Match) -> _Conditions:
+    """Each condition, falsy where there is none."""
+    return (
+        match.service,
+        match.call_type,
+        match.tier,
+        match.model,
+        match.lora,
+        match.priority_level,
+        match.content_type,
     )
-    return all(not asked or asked == given for asked, given in pairs)
+
+
+def _covering(conditions: _Conditions) -> Iterator[_Conditions]:
+    """What matches every request that these match: any of them left out. Wildcards are compared as text."""
+    return product(*((given, type(given)()) if given else (given,) for given in conditions))
 
 
 def _unused_backends(config: RouterConfig, reading: Reading, place: Place) -> Iterator[Problem]:

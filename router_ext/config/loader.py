@@ -34,6 +34,11 @@ class LoadedConfig:
     digest: str
     in_file: FileNames = NO_NAMES
 
+    def warnings_beside(self, other: "LoadedConfig") -> tuple[Problem, ...]:
+        """Those that ``other`` does not have. A line that moved makes no other warning."""
+        known = {(warning.path, warning.message) for warning in other.warnings}
+        return tuple(warning for warning in self.warnings if (warning.path, warning.message) not in known)
+
 
 def load(
     path: Path, environ: Environ[str, str], workers: int | None = None, *, changes: Changes = NO_CHANGES

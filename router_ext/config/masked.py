@@ -7,6 +7,7 @@ from typing import Any, Final
 from router_ext.config.root import ROOT
 from router_ext.config.section import Items, Keyed, Section
 from router_ext.config.sections import RouterConfig
+from router_ext.model.backend import Backend
 from router_ext.model.secret import Secret
 
 MASK: Final = "***"
@@ -23,9 +24,16 @@ def masked(config: RouterConfig) -> Json:
     return _section(ROOT, config)
 
 
+def masked_path(path: str) -> str:
+    """A path with ``***`` in the place of its query, which may be a credential."""
+    bare, mark, query = path.partition("?")
+    return f"{bare}{mark}{MASK}" if query else path
+
+
 def _section(section: Section[Any], value: object) -> Json:
     shown = ((field.key, _shown(field.reader, getattr(value, field.name))) for field in section.fields)
-    return {key: item for key, item in shown if item is not None}
+    known = {key: item for key, item in shown if item is not None}
+    return {**known, "health_endpoint": masked_path(value.health_endpoint)} if isinstance(value, Backend) else known
 
 
 def _shown(reader: object, value: Any) -> Any:

@@ -8,8 +8,8 @@ from router_ext.ports import Clock, SessionStore, Telemetry
 
 
 class TimedStore:
-    """Implements ``ports.SessionStore`` by another one. Telemetry is told of every call but ``peek``, and of those that
-    raise or are cancelled as calls without an answer.
+    """Implements ``ports.SessionStore`` by another one. Telemetry is told of every call but ``peek`` and ``holds``, and
+    of those that raise or are cancelled as calls without an answer.
     """
 
     def __init__(self, store: SessionStore, telemetry: Telemetry, clock: Clock) -> None:
@@ -49,6 +49,10 @@ class TimedStore:
         """Operation ``delete``."""
         with self._timed("delete"):
             return await self._store.delete(session_id, owner)
+
+    async def holds(self, session_id: str) -> bool:
+        """Not told of: no request needs it."""
+        return await self._store.holds(session_id)
 
     async def listed(self, limit: int) -> Sequence[SessionMeta]:
         """Operation ``list``."""

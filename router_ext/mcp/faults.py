@@ -25,6 +25,7 @@ _ADVICE: Final = {
 _ADVICE_BY_CODE: Final = {
     "not_found": "The router does not know this path: it is of an older version than this tool.",
     "sessions_disabled": "The operator can enable them in router.yaml: server.sessions.enabled.",
+    "changes_unusable": "Only somebody with access to the router's disk can mend that.",
     "worker_lost": "router_config shows what is in force.",
     "invalid_host": "Give --admin the router's address as 127.0.0.1 or localhost.",
 }

@@ -2,25 +2,17 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from router_ext.admin.explain import ExplainBody
 from router_ext.admin.shapes.backends import BackendSpec
-from router_ext.admin.shapes.base import Given
+from router_ext.admin.shapes.base import Given, PathName
 from router_ext.admin.shapes.budgets import BudgetSpec
 from router_ext.admin.shapes.rules import RuleSpec
 from router_ext.admin.shapes.sessions import NewSession
 from router_ext.costs.days import Period
 
-
-def _no_step(name: str) -> str:
-    """On its way to the API such a segment of a path would be another path."""
-    if name in (".", ".."):
-        raise ValueError("no name")
-    return name
-
-
-Name = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_no_step)]
+Name = Annotated[PathName, Field(min_length=1, max_length=128)]
 
 
 class Nothing(Given):

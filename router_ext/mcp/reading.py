@@ -12,8 +12,8 @@ HEALTH: Final = Tool(
     "Router health",
     "Whether the LLM router works and which of its backends (inference servers) are up. Start here when requests fail "
     "or are slow. Returns status (ok, no_backend, no_worker), version, uptime in seconds, and for each backend its "
-    "health (healthy, degraded, down), whether its circuit breaker is open, and requests in flight against the most "
-    "that it takes.",
+    "health (healthy, degraded, down), whether its circuit breaker is open, whether it is drained, and requests in "
+    "flight against the most that it takes.",
     Effect.READS,
     inputs.Nothing,
     status.HealthShown,

@@ -95,6 +95,11 @@ class BackendState(Struct, frozen=True):
         """Requests in the backend, whoever sent them."""
         return self.in_flight + self.elsewhere
 
+    @property
+    def takes_requests(self) -> bool:
+        """Neither down nor drained. It may be full or pausing."""
+        return self.health is not Health.DOWN and not self.drained
+
 
 Snapshot = Mapping[str, BackendState]
 """Every configured backend by name. It does not change while a decision is made."""

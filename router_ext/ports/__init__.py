@@ -124,6 +124,10 @@ class SessionStore(Protocol):
         """Destroys a session, of any owner where none is given. False when it is not there."""
         ...
 
+    async def holds(self, session_id: str) -> bool:
+        """Whether a session is there, whoever owns it. It does not count as used."""
+        ...
+
     async def listed(self, limit: int) -> Sequence[SessionMeta]:
         """Up to ``limit`` sessions, most recently used first."""
         ...

@@ -10,7 +10,7 @@ from router_ext.model.affinity import Balancing
 from router_ext.model.backend import Backend
 from router_ext.model.decision import Candidate, Choice, NoChoice
 from router_ext.model.rule import Rule
-from router_ext.model.snapshot import BackendState, Health, Snapshot
+from router_ext.model.snapshot import BackendState, Snapshot
 from router_ext.routing.asked import Asked
 from router_ext.routing.filters import Filter
 from router_ext.routing.outsiders import with_outsider
@@ -111,8 +111,7 @@ class Pipeline:
     def first_available(self, snapshot: Snapshot) -> Backend | None:
         """The first backend of the fallback chain that is not down or drained, for requests that are no inference."""
         states = (snapshot[name] for name in self._chain if name in snapshot)
-        up = (state.backend for state in states if state.health is not Health.DOWN and not state.drained)
-        return next(up, None)
+        return next((state.backend for state in states if state.takes_requests), None)
 
     def _continue(self, first: NoChoice, rule: Rule, asked: Asked, ranker: Ranker) -> Choice | NoChoice:
         """The fallback chain for a rule whose own backends cannot serve."""

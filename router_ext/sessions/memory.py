@@ -81,6 +81,10 @@ class MemoryStore:
             return False
         return self._remove(session_id)
 
+    async def holds(self, session_id: str) -> bool:
+        """See ``ports.SessionStore``. Knows what was there at the last call that had a time."""
+        return session_id in self._sessions
+
     async def listed(self, limit: int) -> Sequence[SessionMeta]:
         """See ``ports.SessionStore``. Holds what was there at the last call that had a time."""
         return [kept.meta for kept in islice(reversed(self._sessions.values()), max(0, limit))]

@@ -62,6 +62,7 @@ class RedisStore:
         self._peek = self._script(scripts.PEEK)
         self._append = self._script(scripts.APPEND)
         self._delete = self._script(scripts.DELETE)
+        self._holds = self._script(scripts.HOLDS)
         self._listed = self._script(scripts.LISTED)
         self._count = self._script(scripts.COUNT)
 
@@ -100,6 +101,10 @@ class RedisStore:
     async def delete(self, session_id: str, owner: str | None = None) -> bool:
         """See ``ports.SessionStore``."""
         return bool(await self._run(self._delete, session_id, *(() if owner is None else (owner,))))
+
+    async def holds(self, session_id: str) -> bool:
+        """See ``ports.SessionStore``."""
+        return bool(await self._run(self._holds, session_id))
 
     async def listed(self, limit: int) -> Sequence[SessionMeta]:
         """See ``ports.SessionStore``."""

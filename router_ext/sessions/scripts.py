@@ -169,6 +169,14 @@ return {gone, gone[DELETED]}
 """
 )
 
+# id. Result: 1 when it is there.
+HOLDS: Final = (
+    _PRELUDE
+    + """
+return {gone, redis.call('EXISTS', hash(ARGV[4]))}
+"""
+)
+
 # limit. Result: what is known of each, most recently used first.
 LISTED: Final = (
     _PRELUDE

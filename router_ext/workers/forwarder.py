@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from router_ext.admin import sessions
 from router_ext.admin.actor import PEER_HEADER, WHO_HEADER, actor_of
-from router_ext.admin.config import REREAD_PATH
+from router_ext.admin.config import REREAD_FILE_PATH, REREAD_PATH
 from router_ext.admin.refusal import refusal
 from router_ext.workers.client import (
     CHANGE_TIMEOUT_S,
@@ -88,8 +88,8 @@ class Forwarder:
     async def _changed(self, asked: WorkerRequest, path: str) -> Response:
         indexes = self._workers.indexes()
         worker, answer = await ask_one(self._workers.folder, indexes, asked)
-        poke = _poke(asked, path)
-        if answer.status < 300 and poke is not None:
+        poke = _poke(path)
+        if answer.status < 300 and poke is not None and not answer.json().get("dry_run"):
             await ask_all(self._workers.folder, [index for index in indexes if index != worker], poke)
         return shown(answer)
 
@@ -125,8 +125,8 @@ async def _forwarded(request: Request) -> WorkerRequest:
     return WorkerRequest(target, request.method, body, headers, CHANGE_TIMEOUT_S)
 
 
-def _poke(asked: WorkerRequest, path: str) -> WorkerRequest | None:
-    """What the other workers are told. Sessions are in a store that they share."""
+def _poke(path: str) -> WorkerRequest | None:
+    """What the other workers are told of a change. Sessions are in a store that they share."""
     if path == sessions.PATH:
         return None
-    return asked if path == RELOAD_PATH else WorkerRequest(REREAD_PATH, "POST")
+    return WorkerRequest(REREAD_FILE_PATH if path == RELOAD_PATH else REREAD_PATH, "POST")

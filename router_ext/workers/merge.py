@@ -35,6 +35,7 @@ def _worse(one: Json, other: Json) -> Json:
         **one,
         "health": max(one["health"], other["health"], key=HEALTH_ORDER.index),
         "circuit_open": one["circuit_open"] or other["circuit_open"],
+        "drained": one["drained"] or other["drained"],
         # Each worker counts the requests of all: they differ by what changed between two answers.
         "active_requests": max(one["active_requests"], other["active_requests"]),
     }

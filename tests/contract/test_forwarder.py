@@ -141,12 +141,23 @@ async def test_a_refused_change_is_told_to_nobody(folder: Path) -> None:
 
 
 async def test_every_worker_reads_the_file_when_one_is_told_to(folder: Path) -> None:
-    """Each has the file itself."""
+    """Each has the file itself. One worker was asked, and the audit has one line of it."""
     workers = FakeWorker(), FakeWorker()
     async with AsyncExitStack() as stack:
         client = await serve(stack, folder, *workers)
         await client.ask("POST", "/api/config/reload")
-    assert workers[0].asked == workers[1].asked == [("POST", "/api/config/reload", b"")]
+    assert workers[0].asked == [("POST", "/api/config/reload", b"")]
+    assert workers[1].asked == [("POST", "/api/config/file", b"")]
+
+
+@pytest.mark.parametrize("target", ["/api/config/reload", "/api/rules/x"])
+async def test_a_dry_run_is_told_to_nobody(folder: Path, target: str) -> None:
+    """Nothing has changed."""
+    workers = FakeWorker(body={"changed": True, "dry_run": True}), FakeWorker()
+    async with AsyncExitStack() as stack:
+        client = await serve(stack, folder, *workers)
+        await client.ask("POST" if "config" in target else "DELETE", f"{target}?dry_run=true")
+    assert workers[1].asked == []
 
 
 async def test_a_session_is_begun_by_one_worker(folder: Path) -> None:

@@ -52,7 +52,7 @@ async def test_arguments_mean_what_they_say_or_nothing(transport: Transport, run
         for arguments in ({"dry_run": "false"}, {"dryRun": True}, {"drain": 0}):
             told = await error_of(client, "router_drain_backend", name="a", **arguments)
             assert told.startswith("The arguments do not fit; nothing was asked.")
-        for name in (".", "..", ""):
+        for name in (".", "..", "", "first\n"):
             assert "- name: " in await error_of(client, "router_remove_rule", name=name)
     assert not any(backend["drained"] for backend in running.ask("/api/backends")[1]["backends"])
 

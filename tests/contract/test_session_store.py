@@ -82,6 +82,18 @@ async def test_a_repeated_create_starts_anew(kind: Kind) -> None:
         assert bench.evicted == []
 
 
+async def test_whether_a_session_is_there_is_no_use_of_it(kind: Kind) -> None:
+    """Whoever owns it; the order of use stays."""
+    async with kind() as bench:
+        await bench.create("s", HI)
+        await bench.create("later", HI)
+        assert await bench.store.holds("s")
+        assert not await bench.store.holds("another")
+        assert await bench.ids() == ["later", "s"]
+        await bench.store.delete("s")
+        assert not await bench.store.holds("s")
+
+
 @pytest.mark.parametrize("owner", ["ann", None])
 async def test_a_destroyed_session_stays_gone(kind: Kind, owner: str | None) -> None:
     """By its owner or by the operator; a turn that comes late does not bring it back."""

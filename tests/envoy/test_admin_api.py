@@ -139,8 +139,11 @@ async def test_a_change_reaches_every_worker_before_its_answer() -> None:
         lines = running.log_events("admin_change")
         assert {(line["who"], line["peer"]) for line in lines} == {("loopback", "127.0.0.1")}
         assert len(lines) == 5
-        status, _ = await asyncio.to_thread(status_of, running, "POST", "/api/config/changes")
-        assert status == 404
+        await asyncio.to_thread(asked, running, "POST", "/api/config/reload")
+        assert len(running.log_events("admin_change")) == 6
+        for path in ("/api/config/changes", "/api/config/file"):
+            status, _ = await asyncio.to_thread(status_of, running, "POST", path)
+            assert status == 404
 
 
 def status_of(running: Stack, method: str, path: str) -> tuple[int, bytes]:

@@ -205,6 +205,22 @@ async def test_a_backend_that_is_taken_away_again_leaves_no_trace(running: Stack
     assert await used(running, 2) == {(200, "a"): 2}
 
 
+async def test_a_request_ends_at_a_backend_that_is_removed_meanwhile(running: Stack) -> None:
+    """Envoy gives up the cluster, and not its open stream; the exchange is settled, and the place is free again."""
+    await add_b(running)
+    running.sim_faults("b", first_token_delay_s=2)
+    async with http() as session:
+        body, headers = chat("m", max_tokens=8, stream=True, ignore_eos=True), {"x-kronaxis-service": "s"}
+        async with session.post(running.url + CHAT, json=body, headers=headers) as answer:
+            await until(lambda: running.in_flight_of("b") == 1, "the stream at b")
+            await change(running, lambda changes: changes.without_rule("to-b").without_backend("b"))
+            await until(lambda: not knows(running, "backend-b"), "Envoy to forget b")
+            assert (await answer.read()).rstrip().endswith(b"data: [DONE]")
+            assert answer.headers["x-kronaxis-backend"] == "b"
+    await until(lambda: running.sim_in_flight("b") == 0, "b to be idle")
+    assert await used(running, 2) == {(200, "a"): 2}
+
+
 async def test_changes_that_do_not_fit_are_refused_and_the_router_goes_on(running: Stack) -> None:
     """A broken file of changes: said in a metric and the log, mended by the next good one; a start is refused."""
     await add_b(running)

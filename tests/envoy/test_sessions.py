@@ -208,7 +208,7 @@ async def test_a_session_ends_after_the_request_that_says_so(running: Stack) -> 
     _, second, _ = await turn(running, "one", CREATE)
     delete = f"{running.admin_url}/api/sessions?id={second['x-kronaxis-session-id']}"
     async with http() as client, client.delete(delete) as answer:
-        assert await answer.json() == {"deleted": True}
+        assert await answer.json() == {"deleted": True, "dry_run": False}
     assert (await turn(running, "two", {"x-kronaxis-session-id": second["x-kronaxis-session-id"]}))[0] == 404
 
 

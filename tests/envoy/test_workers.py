@@ -130,7 +130,7 @@ async def test_a_conversation_goes_on_whichever_worker_it_meets(running: Stack) 
     assert len(deciders) > 1
     listed = [item for item in asked(running, "/api/sessions")["sessions"] if item["id"] == session_id]
     assert [item["turns"] for item in listed] == [13]
-    assert asked(running, f"/api/sessions?id={session_id}", "DELETE") == {"deleted": True}
+    assert asked(running, f"/api/sessions?id={session_id}", "DELETE") == {"deleted": True, "dry_run": False}
     assert (await turn(running, "gone", {"x-kronaxis-session-id": session_id}))[0] == 404
 
 

@@ -63,6 +63,11 @@ class FakeSessionStore:
         del self.sessions[session_id]
         return True
 
+    async def holds(self, session_id: str) -> bool:
+        """Of any owner."""
+        self._reach()
+        return session_id in self.sessions
+
     async def listed(self, limit: int) -> Sequence[SessionMeta]:
         """The last used first."""
         self._reach()

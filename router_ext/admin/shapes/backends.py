@@ -63,7 +63,7 @@ class BackendConfig(Shown):
     cost_cached_input_1m: float | None
     cost_output_1m: float | None
     api_key: str | None = Field(description="env:NAME, *** for a key in the file, null without one.")
-    health_endpoint: str
+    health_endpoint: str = Field(description="Path of the health probe; a query is shown as ***.")
     circuit_breaker: BreakerShown | None
     origin: Origin = Field(description="Whether router.yaml or the API says it.")
     drained: bool = Field(description="True: it gets no new requests.")

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from router_ext.admin.shapes.backends import Origin
-from router_ext.admin.shapes.base import Given, Shown
+from router_ext.admin.shapes.base import Given, PathName, Shown
 
 
 class MatchSpec(Given):
@@ -32,7 +32,7 @@ class RuleBody(Given):
 class RuleSpec(RuleBody):
     """A rule with the keys of router.yaml."""
 
-    name: str = Field(min_length=1, max_length=128)
+    name: PathName = Field(min_length=1, max_length=128)
 
 
 class MatchShown(Shown):

@@ -25,9 +25,10 @@ class SessionList(Shown):
 
 
 class SessionDeleted(Shown):
-    """A session was destroyed."""
+    """A session was destroyed, or would have been."""
 
     deleted: bool
+    dry_run: bool = Field(description="True: the session is there, and nothing was destroyed.")
 
 
 class Credential(Given):

@@ -15,6 +15,7 @@ class BackendHealth(Shown):
     model: str
     health: HealthWord
     circuit_open: bool
+    drained: bool = Field(description="True: it gets no new requests.")
     active_requests: int
     max_concurrent: int
 
@@ -31,7 +32,9 @@ class WorkerShown(Shown):
 class HealthShown(Shown):
     """State of the router and of its backends."""
 
-    status: str = Field(description="ok; no_backend while none takes requests; no_worker while no process answers.")
+    status: str = Field(
+        description="ok; no_backend while every backend is down or drained; no_worker while no process answers."
+    )
     version: str
     uptime_seconds: float
     workers: list[WorkerShown] = Field(default=[], description="Absent where the router is one process.")

@@ -55,7 +55,11 @@ class ChangeRig:
         operations = Operations(Desk(self.control, self.audit), live, Targets(allow_private=False, lookup=_lookup))
         sessions = SessionDesk(lambda: None, lambda: running.loaded.config.server, telemetry, self.audit, clock)
         status = Status(
-            snapshot=dict, decisions=list, is_ready=lambda: True, uptime_s=lambda: 1.0, registry=CollectorRegistry()
+            snapshot=self.pool.snapshot,
+            decisions=list,
+            is_ready=lambda: True,
+            uptime_s=lambda: 1.0,
+            registry=CollectorRegistry(),
         )
         routes = changing_routes(lambda: operations, lambda: sessions)
         app = admin_app(status, Access(None, exposed=False), *routes, audit=self.audit)
@@ -80,4 +84,4 @@ class ChangeRig:
     async def _take_over(self, loaded: LoadedConfig) -> None:
         if self.fail is not None:
             raise self.fail
-        self.pool.configure(loaded.config.backends)
+        self.pool.configure(loaded.config.backends, loaded.config.drained)

@@ -49,7 +49,7 @@ def test_the_token_opens_every_api_path_from_anywhere(authorization: str, expose
     rig = AdminRig(filled_store(), TOKEN, exposed=exposed)
     assert rig.ask(SESSIONS, "GET", authorization)[0] == 200
     assert rig.ask(DECISIONS, "GET", authorization) == (200, {"decisions": []})
-    assert rig.ask(DELETE, "DELETE", authorization) == (200, {"deleted": True})
+    assert rig.ask(DELETE, "DELETE", authorization) == (200, {"deleted": True, "dry_run": False})
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/", "/api/nothing", "/api/sessions/", "/%61pi/decisions"])
@@ -70,7 +70,7 @@ def test_without_a_token_loopback_needs_no_login() -> None:
     rig = AdminRig(filled_store())
     assert rig.ask(SESSIONS)[0] == 200
     assert rig.ask(DECISIONS)[0] == 200
-    assert rig.ask(DELETE, "DELETE") == (200, {"deleted": True})
+    assert rig.ask(DELETE, "DELETE") == (200, {"deleted": True, "dry_run": False})
 
 
 def test_an_address_that_other_machines_reach_needs_a_token() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from router_ext.model.snapshot import Health
 from tests.unit.admin.change_rig import ChangeRig
 
 C: dict[str, Any] = {"name": "c", "url": "http://c:8000", "type": "vllm", "model_name": "m"}
@@ -80,6 +81,11 @@ REFUSED: list[tuple[str, str, object, int, str]] = [
     ("POST", "/api/rules", {"name": "first", "backends": ["a"]}, 409, "rule_exists"),
     ("POST", "/api/rules", {"name": "r", "backends": ["nothing"]}, 422, "invalid_config"),
     ("POST", "/api/rules", {"name": "r", "backends": []}, 422, "invalid_request"),
+    ("POST", "/api/rules", {"name": ".", "backends": ["a"]}, 422, "invalid_request"),
+    ("POST", "/api/rules", {"name": "..", "backends": ["a"]}, 422, "invalid_request"),
+    ("PUT", "/api/budgets/%2E", {"daily_limit_usd": 1}, 422, "invalid_request"),
+    ("PUT", "/api/budgets/%2E%2E", {"daily_limit_usd": 1}, 422, "invalid_request"),
+    ("PUT", "/api/budgets/", {"daily_limit_usd": 1}, 422, "invalid_config"),
     ("PUT", "/api/rules/nothing", {"backends": ["a"]}, 404, "rule_not_found"),
     ("DELETE", "/api/rules/nothing", None, 404, "rule_not_found"),
     ("PUT", "/api/budgets/shop", {"daily_limit_usd": 1, "action": "downgrade"}, 422, "invalid_config"),
@@ -104,6 +110,37 @@ def test_what_does_not_fit_changes_nothing(
     assert [result for _, result in rig.audit.results] == ["refused"]
 
 
+@pytest.mark.parametrize("query", ["dry-run=true", "dryrun=true", "DRY_RUN=true", "dry_run=true&dry_run=false", "x"])
+def test_a_mistyped_dry_run_is_no_change(rig: ChangeRig, query: str) -> None:
+    """Whoever wants to try something must not do it for a slip of the finger."""
+    for method, path, body in DRY_RUNS:
+        assert rig.error(method, f"{path}?{query}", body) == (422, "invalid_request")
+    assert rig.error("POST", f"/api/config/reload?{query}") == (422, "invalid_request")
+    assert rig.kept == b""
+    assert {result for _, result in rig.audit.results} == {"refused"}
+
+
+def test_requests_that_only_ask_may_have_any_parameter(rig: ChangeRig) -> None:
+    """As probes and proxies add them."""
+    assert [rig.ask("GET", f"{path}?x=1")[0] for path in ("/health", "/api/backends")] == [200, 200]
+
+
+@pytest.mark.parametrize("priority", [True, "5", 1.5, [1]], ids=["flag", "text", "fraction", "list"])
+def test_a_value_of_another_kind_is_refused_as_in_the_file(rig: ChangeRig, priority: object) -> None:
+    """It is not made fit."""
+    spec = {"name": "r", "backends": ["a"], "priority": priority}
+    assert rig.error("POST", "/api/rules", spec) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize("end", ["%0A", "%0D", "%0D%0A", "%00", "%C2%85", "%E2%80%A8"])
+def test_a_name_with_a_line_end_is_not_the_name_without_it(rig: ChangeRig, end: str) -> None:
+    """There is no such path, whatever would match it."""
+    for method, path in (("DELETE", "rules/first"), ("POST", "backends/a/drain"), ("POST", "config/reload")):
+        assert rig.error(method, f"/api/{path}{end}") == (404, "not_found")
+    assert rig.error("PUT", f"/api/budgets/shop{end}", {"daily_limit_usd": 1}) == (404, "not_found")
+    assert rig.kept == b""
+
+
 def test_a_backend_that_something_needs_stays_and_the_answer_says_what_needs_it(rig: ChangeRig) -> None:
     """Every reference with its place."""
     status, body = rig.ask("DELETE", "/api/backends/b")
@@ -122,6 +159,20 @@ def test_when_a_change_cannot_be_taken_over_nothing_has_changed(rig: ChangeRig) 
     assert rig.kept == b""
 
 
+@pytest.mark.parametrize(("method", "path"), [("DELETE", "/api/backends/a"), ("POST", "/api/backends/a/drain")])
+def test_a_broken_file_of_changes_is_named_and_not_what_somebody_asked_for(
+    rig: ChangeRig, method: str, path: str
+) -> None:
+    """Nothing needs the backend, and nothing about the request is wrong: an operator has to mend the file."""
+    rig.ask("POST", "/api/backends/b/drain")
+    (rig.file.parent / "data" / "changes.json").write_text("{")
+    status, body = rig.ask(method, path)
+    assert (status, body["error"]["code"], body["error"]["param"]) == (503, "changes_unusable", "changes.json")
+    assert "is broken" in body["error"]["problems"][0]["message"]
+    assert rig.audit.results[-1][1] == "failed"
+    assert [item["drained"] for item in rig.ask("GET", "/api/backends")[1]["backends"]] == [False, True]
+
+
 def test_a_backend_is_drained_and_gets_requests_again(rig: ChangeRig) -> None:
     """What is so already is no change."""
     changed = [
@@ -137,6 +188,15 @@ def test_a_drained_backend_is_shown_as_one(rig: ChangeRig) -> None:
     assert [item["drained"] for item in rig.ask("GET", "/api/backends")[1]["backends"]] == [True, False]
     assert [item["drained"] for item in rig.ask("GET", "/api/queue")[1]["queues"]] == [True, False]
     assert rig.ask("GET", "/api/config")[1]["changes"]["drained"] == ["a"]
+    assert [item["drained"] for item in rig.ask("GET", "/health")[1]["backends"]] == [True, False]
+
+
+def test_a_router_whose_backends_are_all_down_or_drained_is_not_well(rig: ChangeRig) -> None:
+    """Whoever watches it must learn that no request can be served; a is up here, and b is down."""
+    rig.pool["a"].probed(Health.HEALTHY, 0.0, alive=True)
+    assert rig.ask("GET", "/health")[1]["status"] == "ok"
+    rig.ask("POST", "/api/backends/a/drain")
+    assert rig.ask("GET", "/health")[1]["status"] == "no_backend"
 
 
 def test_rules_are_added_replaced_and_removed(rig: ChangeRig) -> None:
@@ -191,6 +251,16 @@ def test_the_audit_says_who_did_what_without_any_secret(rig: ChangeRig) -> None:
 def test_no_page_holds_a_secret(rig: ChangeRig, path: str) -> None:
     """Neither one of the file nor one of the environment."""
     assert "Secret" not in rig.client.get(path).text
+
+
+def test_a_query_of_a_probe_is_shown_nowhere(rig: ChangeRig) -> None:
+    """It may be a credential. What is kept and asked is the whole."""
+    spec = {**C, "health_endpoint": "/health?key=Secret-4"}
+    answer = rig.ask("POST", "/api/backends", spec)[1]
+    assert answer["after"]["health_endpoint"] == "/health?***"
+    assert rig.control.running.loaded.config.backends[-1].health_endpoint == "/health?key=Secret-4"
+    pages = [rig.client.get(path).text for path in ("/api/backends", "/api/config", "/health")]
+    assert "Secret-4" not in str([answer, pages, rig.audit.told])
 
 
 def test_the_way_of_workers_to_tell_each_other_is_not_there_for_others(rig: ChangeRig) -> None:

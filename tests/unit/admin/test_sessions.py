@@ -61,10 +61,22 @@ def test_a_session_is_destroyed_once() -> None:
     """The second time it is not there. Other sessions stay, and only the first call counts."""
     store = filled_store()
     rig = AdminRig(store)
-    assert rig.ask(f"{PATH}?id={OLD}", "DELETE") == (200, {"deleted": True})
+    assert rig.ask(f"{PATH}?id={OLD}", "DELETE") == (200, {"deleted": True, "dry_run": False})
     assert list(store.sessions) == [NEW]
     assert rig.error(f"{PATH}?id={OLD}", "DELETE") == (404, "session_not_found")
     assert rig.telemetry.evictions == ["deleted"]
+
+
+def test_a_dry_run_destroys_no_session() -> None:
+    """It says whether there is one to destroy."""
+    store = filled_store()
+    rig = AdminRig(store)
+    assert rig.ask(f"{PATH}?id={OLD}&dry_run=true", "DELETE") == (200, {"deleted": False, "dry_run": True})
+    assert list(store.sessions) == [OLD, NEW]
+    assert rig.telemetry.evictions == []
+    assert rig.audit.results == [("delete_session", "dry_run")]
+    unknown = OLD.replace("a", "c")
+    assert rig.error(f"{PATH}?id={unknown}&dry_run=true", "DELETE") == (404, "session_not_found")
 
 
 @pytest.mark.parametrize(

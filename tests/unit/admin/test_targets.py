@@ -1,11 +1,13 @@
 """Where the URL of a backend that the API adds leads."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 
 import pytest
 
-from router_ext.admin.targets import Targets, addresses_of, private_allowed
+from router_ext.admin.resolver import MAX_LOOK_UPS, Resolver
+from router_ext.admin.targets import Targets, private_allowed
 from router_ext.config.problem import ConfigError
 
 UNRESOLVED = "the host cannot be resolved"
@@ -73,10 +75,46 @@ async def test_a_look_up_has_a_deadline() -> None:
     assert await Targets(allow_private=True, lookup=lookup, deadline_s=0.01).objection("http://h") == UNRESOLVED
 
 
+async def test_names_that_hang_hold_up_no_other_work() -> None:
+    """More of them than the event loop has threads: each is refused at its deadline, and a file is read meanwhile."""
+    go_on = threading.Event()
+
+    def hang(_host: str, _port: int) -> Sequence[str]:
+        go_on.wait(20)
+        return ["8.8.8.8"]
+
+    slow = Targets(allow_private=False, lookup=Resolver(hang), deadline_s=0.01)
+    try:
+        objections = [await slow.objection("http://h") for _ in range(40)]
+        assert objections == [UNRESOLVED] * 40
+        assert [thread.name for thread in threading.enumerate()].count("look-up") == MAX_LOOK_UPS
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "read"), 5) == "read"
+    finally:
+        go_on.set()
+
+
+async def test_a_name_that_was_given_up_makes_room_once_the_resolver_answers() -> None:
+    """No look-up is lost for good."""
+    go_on = threading.Event()
+
+    def hang(_host: str, _port: int) -> Sequence[str]:
+        go_on.wait(20)
+        return ["8.8.8.8"]
+
+    resolver = Resolver(hang)
+    slow = Targets(allow_private=False, lookup=resolver, deadline_s=0.01)
+    assert [await slow.objection("http://h") for _ in range(MAX_LOOK_UPS + 1)] == [UNRESOLVED] * (MAX_LOOK_UPS + 1)
+    go_on.set()
+    patient = Targets(allow_private=False, lookup=resolver, deadline_s=5)
+    async with asyncio.timeout(5):
+        while await patient.objection("http://h") is not None:  # noqa: ASYNC110 - the condition is another thread's
+            await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("host", ["0x7f.1", "0177.0.0.1", "127.1", "localhost"])
 async def test_numeric_spellings_are_what_the_resolver_makes_of_them(host: str) -> None:
     """It, and not the spelling, says where Envoy would connect to. A form that is no URL here is refused elsewhere."""
-    found = await addresses_of(host, 80)
+    found = await Resolver()(host, 80)
     assert {"127.0.0.1", "::1"} >= set(found)
     objection = await Targets(allow_private=False).objection(f"http://{host}")
     assert objection in (PRIVATE, None)

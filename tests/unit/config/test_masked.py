@@ -41,6 +41,13 @@ def test_values_are_those_that_count() -> None:
     assert "api_key" not in shown["backends"][0]
 
 
+def test_the_query_of_a_probe_is_not_shown() -> None:
+    """Some engines take a key there."""
+    text = FULL.replace("health_endpoint: /ready", "health_endpoint: /ready?key=sk-inline-5")
+    shown = masked(config(text, FULL_ENVIRON))
+    assert [item["health_endpoint"] for item in shown["backends"]][1:] == ["/ready?***"]
+
+
 def test_changes_show_like_the_file() -> None:
     """What runs is shown, wherever it was written."""
     spec = {"url": "http://x", "type": "vllm", "model_name": "m", "api_key": "env:X_API_KEY"}

@@ -1,8 +1,14 @@
 """Warnings: valid settings that are probably not meant."""
 
+from dataclasses import replace
+from time import process_time
+
 import pytest
 
-from tests.unit.config.samples import FULL, FULL_ENVIRON, MINIMAL, by_path, loaded, with_server
+from router_ext.config import check
+from router_ext.config.reading import Reading
+from router_ext.model.rule import Match, Rule
+from tests.unit.config.samples import FOLDER, FULL, FULL_ENVIRON, MINIMAL, by_path, loaded, with_server
 
 BACKENDS = """\
 backends:
@@ -100,6 +106,19 @@ def test_a_rule_behind_a_rule_that_takes_all_its_requests_is_a_warning() -> None
         "rules[0]": "never applies: rule 'wide' takes all its requests",
         "rules[3]": "never applies: rule 'wide' takes all its requests",
     }
+
+
+def test_many_rules_are_looked_through_in_a_moment() -> None:
+    """Each change through the admin API does it anew, beside requests that wait: the time grows with the number."""
+    rules = [Rule(name=f"r{number}", match=Match(service=f"s{number}"), backends=("a",)) for number in range(4000)]
+    late = Rule(name="late", match=Match(service="s7", model="x"), backends=("a",))
+    config = replace(loaded(MINIMAL, {}).config, rules=(*rules, late))
+    began = process_time()
+    found = list(check.warnings(config, Reading({}, FOLDER), lambda path: (path, 0)))
+    assert process_time() - began < 1.0
+    assert [item.message for item in found if item.path == "rules[4000]"] == [
+        "never applies: rule 'r7' takes all its requests"
+    ]
 
 
 def test_a_backend_that_is_used_nowhere_is_a_warning() -> None:

@@ -6,9 +6,9 @@ from router_ext.workers.merge import merged_ab_tests, merged_budgets, merged_dec
 from router_ext.workers.merge_shadow import merged_shadow
 
 
-def backend(name: str, health: str, *, tripped: bool = False, active: int = 0) -> dict[str, Any]:
+def backend(name: str, health: str, *, tripped: bool = False, drained: bool = False, active: int = 0) -> dict[str, Any]:
     """A backend as a worker tells of it."""
-    return {"name": name, "health": health, "circuit_open": tripped, "active_requests": active}
+    return {"name": name, "health": health, "circuit_open": tripped, "drained": drained, "active_requests": active}
 
 
 def health(status: str, *backends: dict[str, Any]) -> dict[str, Any]:
@@ -25,6 +25,12 @@ def test_a_backend_is_as_well_as_the_worker_says_that_thinks_worst_of_it() -> No
         ]
     )
     assert merged["backends"] == [backend("a", "down", tripped=True, active=4), backend("b", "degraded", active=1)]
+
+
+def test_a_backend_is_drained_as_soon_as_one_worker_knows() -> None:
+    """A change reaches the workers one after the other."""
+    merged = merged_health([health("ok", backend("a", "healthy")), health("ok", backend("a", "healthy", drained=True))])
+    assert merged["backends"] == [backend("a", "healthy", drained=True)]
 
 
 def test_the_router_is_well_while_one_worker_has_a_backend() -> None:
