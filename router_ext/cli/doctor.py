@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.text import Text
 from yarl import URL
 
-from router_ext.admin.access import token_from
 from router_ext.cli.configuration import (
     EXIT_BAD_CONFIG,
     add_config_argument,
@@ -20,6 +19,7 @@ from router_ext.cli.configuration import (
     load_or_explain,
 )
 from router_ext.cli.failure import EXIT_BAD_CALL, EXIT_WRONG, CommandError
+from router_ext.config.api_token import token_from
 from router_ext.config.sections import RouterConfig, Server
 from router_ext.doctor.diagnosis import diagnose
 from router_ext.doctor.fetch import Pages, admin_session
