@@ -201,6 +201,15 @@ class Metrics(MoneyMetrics, ShadowMetrics, ConfigMetrics):
         self.headers_only: Final = counter(
             "headers_only", "Decisions without the body: Envoy's request body mode does not show it."
         )
+        self.watchers: Final = Gauge(
+            f"{PREFIX}_decision_watchers",
+            "Who watches live requests now, as `router-ext tail` does.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self.watch_dropped: Final = counter(
+            "decision_events_dropped", "What watchers of live requests did not hear of: they were too slow."
+        )
         self.sessions_active: Final = Gauge(
             f"{PREFIX}_sessions_active", "Sessions in the store.", registry=registry, multiprocess_mode="livemax"
         )
