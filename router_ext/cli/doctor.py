@@ -1,4 +1,4 @@
-"""``router-ext doctor``: is Envoy wired as the router needs it?"""
+"""``router-ext doctor``: is Envoy wired as the router needs it, with what the admin API changed?"""
 
 import argparse
 import asyncio
@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import orjson
-from rich.console import Console
 from rich.text import Text
 from yarl import URL
 
-from router_ext.admin.access import token_from
 from router_ext.cli.configuration import (
     EXIT_BAD_CONFIG,
     add_config_argument,
@@ -20,6 +18,8 @@ from router_ext.cli.configuration import (
     load_or_explain,
 )
 from router_ext.cli.failure import EXIT_BAD_CALL, EXIT_WRONG, CommandError
+from router_ext.cli.output import Output
+from router_ext.config.api_token import token_from
 from router_ext.config.sections import RouterConfig, Server
 from router_ext.doctor.diagnosis import diagnose
 from router_ext.doctor.fetch import Pages, admin_session
@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
     """0 without an error (warnings are shown), 1 with one, 2 when the configuration cannot be used. Raises CommandError
     and ConfigError.
     """
-    loaded = load_or_explain(args.config, args.workers, as_json=args.json)
+    loaded = load_or_explain(args.config, args.workers, with_changes=True, as_json=args.json)
     if loaded is None:
         return EXIT_BAD_CONFIG
     try:
@@ -106,7 +106,7 @@ def _report(result: Result) -> dict[str, object]:
 
 
 def _print_lines(results: Sequence[Result]) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Output(soft_wrap=True)
     for result in results:
         if not result.findings:
             console.print(_line(result, result.check.looks_at if result.findings is not None else _NOTHING_THERE))

@@ -31,10 +31,13 @@ def ended_quietly(command: Callable[[], int]) -> int:
 
 
 def _prepare_streams() -> None:
-    """What is started without standard streams writes to nowhere, and a character that they do not know is no error."""
-    for name in ("stdout", "stderr"):
+    """What is started without standard streams reads nothing and writes to nowhere, and a character that they do not
+    know is no error.
+    """
+    # In the order of their descriptors: each takes the lowest one that is free.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for as long as the process
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for as long as the process
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from router_ext.cli.output import Output
 from router_ext.v1 import decision_pb2, decisions_pb2
 
 
 def print_explanation(explained: decisions_pb2.ExplainResponse) -> None:
     """Where the request would go, why, and what else would happen; then every candidate. In colour on a terminal."""
-    console = Console(highlight=False)
+    console = Output()
     console.print(_verdict(explained), soft_wrap=True)
     for name, value in _facts(explained):
         console.print(Text(f"  {name:<12}{value}"), soft_wrap=True)
@@ -64,8 +64,9 @@ def _side_effects(explained: decisions_pb2.ExplainResponse) -> Iterator[tuple[st
 
 def _candidates(decision: decision_pb2.Decision) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("candidate", "state", "why"):
-        table.add_column(title)
+    for title in ("candidate", "state"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("why", overflow="fold")
     states = {state.backend: state for state in decision.seen.backends}
     for candidate in decision.candidates:
         style = "green" if candidate.backend == decision.backend else "dim" if candidate.filtered_by else ""

@@ -20,7 +20,6 @@ from router_ext.cli.starting.scan import PORTS, scan
 from router_ext.config.loader import parse
 from router_ext.config.sections import ENVOY_DIR
 from router_ext.config.url import is_host
-from router_ext.envoygen.names import BOOTSTRAP_FILE
 
 _PLACE: Final = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::([0-9]{1,5}))?")
 _HERE: Final = "127.0.0.1"
@@ -179,6 +178,9 @@ def _notes(found: Found) -> Iterator[str]:
 
 
 def _next(target: Path) -> list[str]:
+    # Here, since its package takes two thirds of a second to import.
+    from router_ext.envoygen.names import BOOTSTRAP_FILE
+
     file = shlex.quote(str(target))
     commands = [f"router-ext {command} {file}" for command in ("check-config", "envoy-config", "serve")]
     return [*commands, f"envoy -c {shlex.quote(str(target.parent / ENVOY_DIR / BOOTSTRAP_FILE))}"]

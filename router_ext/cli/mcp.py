@@ -10,9 +10,9 @@ from typing import Final
 
 from yarl import URL
 
-from router_ext.admin.access import token_from
 from router_ext.cli.configuration import EXIT_BAD_CONFIG
 from router_ext.cli.serve import add_log_level_argument
+from router_ext.config.api_token import token_from
 from router_ext.config.problem import ConfigError
 from router_ext.mcp.remote import admin_url
 from router_ext.mcp.wire import claim_standard_streams

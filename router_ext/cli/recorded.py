@@ -18,7 +18,8 @@ class RecordError(ValueError):
 
 def read_decisions(path: Path) -> Iterator[pb.Decision]:
     """Every decision of the file, each once, in its order: of the lines of ``tail --json``, of lines that are decisions
-    themselves, or of an answer of ``/api/decisions``. Raises OSError and RecordError.
+    themselves, or of an answer of ``/api/decisions``. A last line that is cut off, as a ``tail`` that was killed
+    leaves it, is no part of it. Raises OSError and RecordError.
     """
     if path.stat().st_size > MAX_FILE_BYTES:
         raise RecordError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
@@ -47,11 +48,14 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _lines(path: Path, content: bytes) -> Iterator[tuple[str, object]]:
-    for number, line in enumerate(content.splitlines(), 1):
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, 1):
         if line.strip():
             try:
                 yield f"{path}:{number}", orjson.loads(line)
             except orjson.JSONDecodeError:
+                if 1 < number == len(lines):
+                    return  # Without a line's end: whoever wrote it was stopped in the middle.
                 raise RecordError(f"{path}:{number}: not JSON") from None
 
 

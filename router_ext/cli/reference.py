@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from router_ext.cli.catalogue import COMMANDS
 from router_ext.cli.exit_codes import ANY_COMMAND, OF_COMMAND, USUAL, Meanings, epilog
-from router_ext.cli.main import COMMANDS
 from router_ext.cli.parser import PROGRAM, arguments, build_parser, leaves
 
 FILE: Final = "cli.md"

@@ -4,13 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
 from rich.table import Table
 
 from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_json_argument, load_or_explain
 from router_ext.cli.failure import EXIT_BAD_CALL, CommandError, print_json
+from router_ext.cli.output import Output
 from router_ext.cli.recorded import RecordError, read_decisions
 from router_ext.cli.replayed import Replay, replay
+from router_ext.doctor.node import printable
 
 EPILOG: Final = """\
 FILE holds the lines of `router-ext tail --json`, or an answer of /api/decisions. Each request's first decision is made
@@ -43,16 +44,17 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print(result: Replay) -> None:
-    console = Console(highlight=False)
+    console = Output()
     console.print(f"{result.moved} of {result.replayed} decisions would move", style="bold")
     for reason, count in result.left_out.most_common():
         console.print(f"left out, {reason}: {count}")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("rule", "from", "to", "under rule", "count"):
-        table.add_column(title, justify="right" if title == "count" else "left")
+        table.add_column(title, justify="right" if title == "count" else "left", no_wrap=True)
     for move, count in result.moves.most_common():
-        table.add_row(move.rule, move.before or "refused", move.after or "refused", move.new_rule, str(count))
+        words = move.rule, move.before or "refused", move.after or "refused", move.new_rule
+        table.add_row(*map(printable, words), str(count))
     if result.moves:
         console.print(table)
     for rule, count in result.by_rule.most_common():
-        console.print(f"{rule}: {result.moved_of(rule)} of {count} move")
+        console.print(f"{printable(rule)}: {result.moved_of(rule)} of {count} move")

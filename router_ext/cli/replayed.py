@@ -8,6 +8,7 @@ from typing import Any, Final
 from router_ext.cli.recorded import RecordError
 from router_ext.config.sections import RouterConfig
 from router_ext.decisions.state import asked_of_message
+from router_ext.doctor.node import printable
 from router_ext.engine.configured import Configured
 from router_ext.model.decision import Choice
 from router_ext.model.experiment import VARIANT_RULE
@@ -91,7 +92,7 @@ def replay(decisions: Iterable[pb.Decision], config: RouterConfig) -> Replay:
         try:
             choice = pipeline.route(asked_of_message(decision, backends))
         except ValueError as error:
-            raise RecordError(f"decision {decision.id}: {error}") from None
+            raise RecordError(f"decision {printable(decision.id)}: {error}") from None
         after = choice.backend.name if isinstance(choice, Choice) else ""
         result.by_rule[decision.rule] += 1
         if after != decision.backend:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_json_argument, default_config, load_or_explain
 from router_ext.cli.event_line import event_line
+from router_ext.cli.output import Output
 from router_ext.cli.running_router import RouterRefusedError, RunningRouter, decisions_at, token_note
 from router_ext.config.sections import Address
 from router_ext.decisions.record import json_of_message
@@ -56,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     )
     try:
         router = RunningRouter.of(loaded.config.server)
-        asyncio.run(Tail(router, request, print_json if args.json else lines_to(Console(highlight=False))).run())
+        asyncio.run(Tail(router, request, print_json if args.json else lines_to(Output())).run())
     except KeyboardInterrupt:
         return 0
     return 0

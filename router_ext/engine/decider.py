@@ -42,7 +42,7 @@ class Decider:
         self._clock = clock
         self._prefix = id_prefix
         self._draw = draw
-        self._watching = watching or Watching()
+        self._watching = watching or Watching(telemetry)
         self._count = 0
         self._pipeline = Pipeline((), ())
         self.recent: Final[deque[Decision]] = deque(maxlen=RECENT_DECISIONS)

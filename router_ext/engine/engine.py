@@ -85,7 +85,7 @@ class Engine:
         self.exchanges: Final = OpenExchanges()
         self._releases = Releases(self.pool)
         self._losses = Losses(self.pool, self.exchanges)
-        self.watching: Final = Watching()
+        self.watching: Final = Watching(telemetry)
         live = self.pool, self.caches, telemetry, clock
         self._decider = Decider(*live, id_prefix=id_prefix, draw=draw, watching=self.watching)
         self.spend: Final = Spend(id_prefix, config.server.timezone)

@@ -14,6 +14,7 @@ from router_ext.model.decision_filter import DecisionFilter
 from router_ext.model.money import cost_micro_usd
 from router_ext.model.outcome import Outcome
 from router_ext.model.rejection import Rejection
+from router_ext.ports import Telemetry
 
 MAX_WATCHERS: Final = 16
 
@@ -51,8 +52,9 @@ class Happening(Struct, frozen=True):
 class Watcher:
     """One watcher's queue. ``decisions``: it also hears of each decision when it is made."""
 
-    def __init__(self, wanted: DecisionFilter, *, decisions: bool) -> None:
+    def __init__(self, wanted: DecisionFilter, telemetry: Telemetry, *, decisions: bool) -> None:
         self._wanted = wanted
+        self._telemetry = telemetry
         self._decisions = decisions
         self._queue: deque[Happening] = deque()
         self._dropped = 0
@@ -69,6 +71,7 @@ class Watcher:
         if len(self._queue) == MAX_QUEUED:
             self._queue.popleft()
             self._dropped += 1
+            self._telemetry.watch_event_dropped()
         self._queue.append(happening)
         self._news.set()
 
@@ -91,7 +94,8 @@ class Watcher:
 class Watching:
     """All watchers of one engine. Used from one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
         self._watchers: list[Watcher] = []
         self._closed = False
 
@@ -105,14 +109,16 @@ class Watching:
         """A watcher for the block. Raises TooManyWatchersError."""
         if len(self._watchers) >= MAX_WATCHERS:
             raise TooManyWatchersError
-        watcher = Watcher(wanted, decisions=decisions)
+        watcher = Watcher(wanted, self._telemetry, decisions=decisions)
         if self._closed:
             watcher.close()
         self._watchers.append(watcher)
+        self._telemetry.watchers(len(self._watchers))
         try:
             yield watcher
         finally:
             self._watchers.remove(watcher)
+            self._telemetry.watchers(len(self._watchers))
 
     def close(self) -> None:
         """Ends what every watcher sees, also those that come later."""

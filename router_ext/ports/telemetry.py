@@ -124,6 +124,14 @@ class Telemetry(Protocol):
         """Envoy did not show a body that routing needs: its body mode is one that cannot work."""
         ...
 
+    def watchers(self, count: int) -> None:
+        """So many watch live requests now."""
+        ...
+
+    def watch_event_dropped(self) -> None:
+        """A watcher is too slow: it does not hear of a request."""
+        ...
+
     def health_changed(self, backend: str, health: Health, cause: str) -> None:
         """A backend's health is another than before, or known for the first time."""
         ...

@@ -97,13 +97,29 @@ class ConfigMetrics:
         self.changes_in_force.set(1)
 
 
-class Metrics(MoneyMetrics, ShadowMetrics, ConfigMetrics):
+class WatchMetrics:
+    """Who watches live requests."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.watchers: Final = Gauge(
+            f"{PREFIX}_decision_watchers",
+            "Who watches live requests now, as `router-ext tail` does.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self.watch_dropped: Final = Counter(
+            f"{PREFIX}_decision_events_dropped",
+            "What watchers of live requests did not hear of: they were too slow.",
+            registry=registry,
+        )
+
+
+class Metrics(MoneyMetrics, ShadowMetrics, ConfigMetrics, WatchMetrics):
     """The router's metrics in one registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        MoneyMetrics.__init__(self, registry)
-        ShadowMetrics.__init__(self, registry)
-        ConfigMetrics.__init__(self, registry)
+        for part in (MoneyMetrics, ShadowMetrics, ConfigMetrics, WatchMetrics):
+            part.__init__(self, registry)
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"{PREFIX}_{name}", text, labels, registry=registry)

@@ -200,6 +200,14 @@ class Recorder:
         """Counts the blind decision."""
         self._metrics.headers_only.inc()
 
+    def watchers(self, count: int) -> None:
+        """Sets the gauge."""
+        self._metrics.watchers.set(count)
+
+    def watch_event_dropped(self) -> None:
+        """Counts."""
+        self._metrics.watch_dropped.inc()
+
     def health_changed(self, backend: str, health: Health, cause: str) -> None:
         """One line."""
         self._log.info("health", backend=backend, health=health.value, cause=cause)

@@ -1,13 +1,14 @@
 """No command ends with a traceback because of who reads its output, or of Ctrl-C."""
 
 import asyncio
+import os
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.processes import in_bash, start
+from tests.cli.processes import DEADLINE_S, ROUTER_EXT, in_bash, start
 from tests.fakes.admin_api import FakeAdminApi
 
 
@@ -30,6 +31,39 @@ def test_a_reader_that_leaves_early_is_told_in_the_exit_code(tmp_path: Path) -> 
     assert ended.out.startswith("#")
     gone = in_bash('router-ext completion bash > >(exec true); exit "$?"', tmp_path)
     assert (gone.code in (0, 141), gone.err) == (True, "")
+
+
+@pytest.mark.parametrize("command", ["explain", "replay", "doctor", "check-config"])
+def test_output_that_nobody_reads_ends_every_command_alike(command: str, tmp_path: Path) -> None:
+    """With 141 and without a word: the reader has gone before the first line."""
+    config, body, record = (tmp_path / name for name in ("router.yaml", "body.json", "record.json"))
+    config.write_text("backends:\n  - {name: a, url: 'http://h:1', type: vllm, model_name: m}\n")
+    body.write_text('{"model":"m","messages":[]}')
+    record.write_text('{"decisions": []}')
+    arguments = {
+        "explain": [str(body), "--config", str(config)],
+        "replay": [str(record), "--config", str(config)],
+        "doctor": [str(config), "--watch", "0", "--envoy", "http://127.0.0.1:1", "--admin", "http://127.0.0.1:1"],
+        "check-config": [str(config)],
+    }
+    ours, theirs = os.pipe()
+    os.close(ours)
+    try:
+        argv = [*ROUTER_EXT, command, *arguments[command]]
+        ended = subprocess.run(argv, stdout=theirs, stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
+    finally:
+        os.close(theirs)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("command", ["explain - --config router.yaml", "mcp"])
+def test_a_closed_standard_input_is_an_empty_one(command: str, tmp_path: Path) -> None:
+    """No traceback, and no descriptor that something else gets."""
+    (tmp_path / "router.yaml").write_text("backends:\n  - {name: a, url: 'http://h:1', type: vllm, model_name: m}\n")
+    ended = in_bash(f"router-ext {command} <&-", tmp_path)
+    assert ended.code == 0
+    assert "Traceback" not in ended.err
+    assert "descriptor" not in ended.err
 
 
 def test_frames_stop_when_nobody_reads_them() -> None:

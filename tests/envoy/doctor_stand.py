@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from router_ext.cli.main import main
-from router_ext.config.loader import load
+from router_ext.control import begin
 from router_ext.envoygen import render_bootstrap, render_clusters
 from tests.envoy.rig import EnvoyProcess, wait_until
 from tests.envoy.stack import Stack
@@ -77,7 +77,7 @@ def envoy(stack: Stack, change: Change = nothing) -> Iterator[EnvoyProcess]:
 
 def _write(stack: Stack, change: Change) -> Path:
     """The files stand beside those of the router, which it would write anew."""
-    config = load(stack.config, environ).config
+    config = begin(stack.config, environ, None, 0.0).loaded.config
     folder = stack.folder / "changed"
     folder.mkdir(exist_ok=True)
     bootstrap, clusters = render_bootstrap(config, folder), render_clusters(config)

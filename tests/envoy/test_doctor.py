@@ -255,6 +255,25 @@ def test_the_rendered_files_are_right(running: Stack, capsys: pytest.CaptureFixt
     assert report.code == 0
 
 
+def test_what_the_admin_api_changed_is_no_mistake(running: Stack, capsys: pytest.CaptureFixture[str]) -> None:
+    """A drained backend leaves the cluster for failing open, as Envoy was told."""
+    (running.folder / "envoy").mkdir(exist_ok=True)
+    _ask_admin(running, "drain")
+    try:
+        with envoy(running):
+            report = examine(running, capsys)
+    finally:
+        _ask_admin(running, "undrain")
+    assert report.checks["backend-clusters"]["findings"] == []
+    assert report.checks["backend-clusters"]["status"] == "ok"
+
+
+def _ask_admin(stack: Stack, change: str) -> None:
+    request = urllib.request.Request(f"{stack.admin_url}/api/backends/a/{change}", method="POST")
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        assert json.load(answer)["changed"]
+
+
 async def test_traffic_is_no_mistake(running: Stack, capsys: pytest.CaptureFixture[str]) -> None:
     """Plain and streamed answers, clients that leave early and requests that the router refuses: nothing fails open."""
     done = asyncio.Event()

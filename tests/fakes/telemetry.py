@@ -44,6 +44,8 @@ class RecordingTelemetry:
     processing_s: list[float] = field(default_factory=list)
     faults: list[tuple[str, BaseException]] = field(default_factory=list)
     blind_decisions: int = 0
+    watching: int = 0
+    watch_events_dropped: int = 0
     health: list[tuple[str, Health, str]] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
     reload_problems: list[str] = field(default_factory=list)
@@ -86,6 +88,7 @@ class RecordingTelemetry:
             if isinstance(happenings, list):
                 happenings.clear()
         self.blind_decisions = 0
+        self.watch_events_dropped = 0
         self.sessions_created = 0
 
     def routed(self, decision: Decision) -> None:
@@ -196,6 +199,14 @@ class RecordingTelemetry:
     def headers_only(self) -> None:
         """Counts."""
         self.blind_decisions += 1
+
+    def watchers(self, count: int) -> None:
+        """Keeps the number."""
+        self.watching = count
+
+    def watch_event_dropped(self) -> None:
+        """Counts."""
+        self.watch_events_dropped += 1
 
     def health_changed(self, backend: str, health: Health, cause: str) -> None:
         """Keeps the change."""

@@ -7,6 +7,7 @@ can write more into the file than a name, or have a variable of the environment 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from router_ext.model.backend import BackendType
@@ -142,19 +143,18 @@ def _cards(lines: Sequence[Mapping[str, object]]) -> list[_Card]:
 
 def _models(cards: Sequence[_Card]) -> tuple[Model, ...]:
     """Cards with one root are one model under several names; those with a parent are its adapters."""
-    adapters = {
-        card.name: card.parent for card in cards if any(card.parent == other.name != card.name for other in cards)
-    }
+    known = {card.name for card in cards}
+    adapters = {card.name: card.parent for card in cards if card.parent in known and card.parent != card.name}
     families: dict[str, list[str]] = {}
     for card in cards:
         if card.name not in adapters:
             families.setdefault(card.root or card.name, []).append(card.name)
-    models = [_model(names, adapters) for names in families.values()]
-    return tuple(models[:MAX_MODELS])
+    return tuple(_model(names, adapters) for names in islice(families.values(), MAX_MODELS))
 
 
 def _model(names: Sequence[str], parents: Mapping[str, str | None]) -> Model:
-    adapters = [adapter for adapter, parent in parents.items() if parent in names]
+    family = set(names)
+    adapters = [adapter for adapter, parent in parents.items() if parent in family]
     return Model(names[0], tuple(names[1 : MAX_NAMES + 1]), tuple(adapters[:MAX_NAMES]))
 
 

@@ -11,13 +11,13 @@ from contextlib import ExitStack
 from typing import Final
 from urllib.parse import urlsplit
 
-from router_ext.admin.access import token_from
 from router_ext.cli.configuration import add_json_argument
 from router_ext.cli.failure import CommandError
 from router_ext.cli.top.keys import on_key
 from router_ext.cli.top.reading import Reading, RouterAwayError, Source
 from router_ext.cli.top.screen import Screen, screen
 from router_ext.cli.top.table import Table, table
+from router_ext.config.api_token import token_from
 from router_ext.config.units import duration_s
 
 ADMIN: Final = "http://127.0.0.1:8052"

@@ -1,14 +1,16 @@
 """What all commands have in common: options, help, exit codes, and errors for programs."""
 
-import argparse
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from router_ext.cli import reference
+from router_ext.cli import explain, reference
+from router_ext.cli.catalogue import COMMANDS
 from router_ext.cli.exit_codes import OF_COMMAND
-from router_ext.cli.main import COMMANDS, main
+from router_ext.cli.main import main
 from router_ext.cli.parser import arguments, build_parser, leaves
 
 LEAVES = dict(leaves(build_parser(COMMANDS)))
@@ -66,14 +68,19 @@ def test_the_page_is_written_into_the_folder(tmp_path: Path, capsys: pytest.Capt
 
 def test_what_a_command_says_itself_stands_above_its_exit_codes() -> None:
     """One text may hold all that does not fit an option."""
-
-    def add_arguments(parser: argparse.ArgumentParser) -> None:
-        parser.epilog = "more"
-
-    parser = build_parser((("own a command", add_arguments, lambda _: 0),))
-    said = dict(leaves(parser))["own"].epilog
+    said = LEAVES["explain"].epilog
     assert said is not None
-    assert said.startswith("more\n\nexit codes:\n  0 ")
+    assert said.startswith(f"{explain.EPILOG}\n\nexit codes:\n  0 ")
+
+
+def test_help_imports_no_command() -> None:
+    """Only the command that is asked for is imported, so that none waits for the others."""
+    code = "import sys\nfrom router_ext.cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
+    heavy = {"grpc", "aiohttp", "pydantic", "prometheus_client", "rich"}
+    for argv, needed in (([], set()), (["top"], {"aiohttp", "pydantic", "rich"})):
+        ran = subprocess.run((sys.executable, "-c", code, *argv, "--help"), capture_output=True, text=True, check=True)
+        imported = set(ran.stdout.splitlines()[-1].split())
+        assert heavy & imported == needed, argv
 
 
 @pytest.mark.parametrize("argv", [[], ["no-such"], ["check-config", "--no-such"], ["dpo", "check"]])

@@ -126,6 +126,14 @@ def test_models_and_names_are_bounded() -> None:
     assert (len(tuned.models[0].adapters), tuned.left_out) == (MAX_NAMES, 2)
 
 
+@pytest.mark.timeout(10)
+def test_a_list_of_any_length_is_read_at_once() -> None:
+    """As many models and adapters as fit into an answer: whoever listens there cannot keep ``init`` busy."""
+    cards = [_card(f"m{number}", root="m", parent=f"m{number + 1}") for number in range(30_000)]
+    many = _found(*cards, *(_card(f"a{number}", root=f"r{number}") for number in range(30_000)))
+    assert len(many.models) == MAX_MODELS
+
+
 @pytest.mark.parametrize(("slots", "taken"), [(1, 1), (4096, 4096), (0, None), (4097, None), (True, None), ("4", None)])
 def test_slots_are_a_number_of_requests(slots: object, taken: int | None) -> None:
     """Anything else is as if it said nothing."""

@@ -146,6 +146,27 @@ def test_a_file_of_anything_else_is_exit_code_2(tmp_path: Path, capsys: pytest.C
             list(read_decisions(path))
 
 
+def test_a_last_line_that_is_cut_off_is_no_part_of_the_record(tmp_path: Path) -> None:
+    """As a ``tail`` that was killed leaves it; in the middle it is an error."""
+    first, second = (json.dumps({"decision": decision}) for decision in recorded(OLD, "shop", "bank"))
+    assert len(list(read_decisions(written(tmp_path, f"{first}\n{second[:40]}")))) == 1
+    with pytest.raises(RecordError, match=":1: not JSON"):
+        list(read_decisions(written(tmp_path, f"{first[:40]}\n{second}\n")))
+
+
+def test_names_of_a_record_are_printed_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever they hold: brackets are no markup, and nothing reaches the terminal but characters."""
+    config = tmp_path / "new.yaml"
+    config.write_text(NEW)
+    (decision,) = recorded(OLD, "shop")
+    path = written(tmp_path, json.dumps({"decision": {**decision, "rule": "[/x]\x1b[31m", "backend": "[red]b"}}))
+    assert main(["replay", str(path), "--config", str(config)]) == 0
+    said = capsys.readouterr().out
+    assert "[/x][31m: 1 of 1 move" in said
+    assert "[red]b" in said
+    assert "\x1b" not in said
+
+
 def test_words_of_another_version_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As a health that this version does not know."""
     (decision,) = recorded(OLD, "s")

@@ -143,6 +143,15 @@ def test_a_watcher_that_does_not_keep_up_loses_the_oldest_and_is_told_how_many()
 
         assert asyncio.run(take(2)) == [(ids[2], 2), (ids[3], 0)]
         assert len(heard(watcher)) == MAX_QUEUED - 2
+    assert run.telemetry.watch_events_dropped == 2
+
+
+def test_an_operator_sees_how_many_watch() -> None:
+    """Those who came too late are not among them, and nobody is when all have gone."""
+    run = rig()
+    with watch(run), watch(run):
+        assert run.telemetry.watching == 2
+    assert run.telemetry.watching == 0
 
 
 def test_the_number_of_watchers_is_bounded() -> None:

@@ -202,6 +202,16 @@ def test_changes_that_are_not_in_force_show_in_a_gauge() -> None:
     ]
 
 
+def test_watchers_and_what_they_missed_are_counted() -> None:
+    """Watchers as a gauge, what they did not hear of as a counter."""
+    rig = RecorderRig()
+    rig.recorder.watchers(2)
+    rig.recorder.watchers(1)
+    rig.recorder.watch_event_dropped()
+    assert rig.series("decision_watchers") == {(): 1.0}
+    assert rig.series("decision_events_dropped_total") == {(): 1.0}
+
+
 def test_a_change_of_health_is_a_line() -> None:
     """With what the probe saw."""
     rig = RecorderRig()
