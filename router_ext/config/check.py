@@ -59,8 +59,8 @@ def warnings(config: RouterConfig, reading: Reading, place: Place) -> Iterator[P
 def _exposed_admin(config: RouterConfig, place: Place) -> Iterator[Problem]:
     if not is_loopback(config.server.admin_host):
         path = "server.admin_host"
-        message = "the admin API is reachable from other machines, and only ROUTER_API_TOKEN protects /api there"
-        yield Problem(*place(path), f"{message}; the other paths have no login")
+        message = "the admin API is reachable from other machines, in plain HTTP: ROUTER_API_TOKEN must be set"
+        yield Problem(*place(path), f"{message}; /health, /ready and /metrics have no login")
 
 
 def _sessions(config: RouterConfig, place: Place) -> Iterator[Problem]:
