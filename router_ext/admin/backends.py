@@ -5,7 +5,6 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request
 
 from router_ext.admin.audit import Action
-from router_ext.admin.control import Running
 from router_ext.admin.operations import DryRun, Live, Operations, Source, errors, wish
 from router_ext.admin.refusal import RefusedError
 from router_ext.admin.shapes.backends import BackendConfig, Backends, BackendShown, BackendSpec
@@ -13,6 +12,7 @@ from router_ext.admin.shapes.changes import ChangeAnswer
 from router_ext.admin.views import backend_config, backend_view
 from router_ext.config.changes import Changes
 from router_ext.config.problem import ADMIN_API, Problem
+from router_ext.control import Running
 from router_ext.model.snapshot import BackendState
 
 Answer = ChangeAnswer[BackendConfig]

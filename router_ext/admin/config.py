@@ -5,13 +5,13 @@ from contextlib import suppress
 from fastapi import APIRouter, Request, Response
 
 from router_ext.admin.audit import Action
-from router_ext.admin.control import Refusal
 from router_ext.admin.operations import DryRun, Operations, Source, errors, wish
 from router_ext.admin.shapes.changes import ChangeAnswer
 from router_ext.admin.shapes.config import ApiChanges, ConfigShown, ConfigVersion, LastError
 from router_ext.admin.views import config_version, masked_specs, utc
 from router_ext.config.masked import masked
 from router_ext.config.problem import ConfigError
+from router_ext.control import Refusal
 
 Answer = ChangeAnswer[ConfigVersion]
 

@@ -8,13 +8,13 @@ from pydantic import BaseModel
 
 from router_ext.admin.actor import Actor
 from router_ext.admin.audit import Action, Attempt, AuditSink
-from router_ext.admin.control import Control, Running, Step
 from router_ext.admin.refusal import RefusedError
 from router_ext.admin.shapes.changes import ChangeAnswer
 from router_ext.admin.shapes.errors import ProblemShown
 from router_ext.config.changes import Changes
 from router_ext.config.changes_file import NAME, ChangesFileError
 from router_ext.config.problem import ConfigError, Problem
+from router_ext.control import Applied, Control, Running
 
 ShownT = TypeVar("ShownT", bound=BaseModel)
 
@@ -64,7 +64,9 @@ class Desk:
         """What to raise for a wish that is refused before the configuration is looked at."""
         return _told(Attempt(self.sink, wish.actor, wish.action, wish.target, wish.dry_run), error)
 
-    def _answer(self, attempt: Attempt, step: Step, show: Callable[[Running], ShownT | None]) -> ChangeAnswer[ShownT]:
+    def _answer(
+        self, attempt: Attempt, step: Applied, show: Callable[[Running], ShownT | None]
+    ) -> ChangeAnswer[ShownT]:
         before, after = show(step.before), show(step.after)
         changed = _version(step.before) != _version(step.after)
         attempt.succeeded(changed=changed, before=before, after=after)

@@ -8,10 +8,10 @@ from fastapi import Query, Request
 
 from router_ext.admin.actor import actor_of
 from router_ext.admin.audit import Action
-from router_ext.admin.control import Running
 from router_ext.admin.desk import Desk, Wish
 from router_ext.admin.shapes.errors import ErrorAnswer
 from router_ext.admin.targets import Targets
+from router_ext.control import Running
 from router_ext.engine.pool import Slot
 from router_ext.model.snapshot import Snapshot
 from router_ext.ports import Clock

@@ -3,13 +3,13 @@
 from fastapi import APIRouter, Request
 
 from router_ext.admin.audit import Action
-from router_ext.admin.control import Running
 from router_ext.admin.operations import DryRun, Operations, Source, errors, wish
 from router_ext.admin.refusal import RefusedError
 from router_ext.admin.shapes.changes import ChangeAnswer
 from router_ext.admin.shapes.rules import RuleBody, Rules, RuleShown, RuleSpec
 from router_ext.admin.views import rule_config, rule_view
 from router_ext.config.changes import Changes
+from router_ext.control import Running
 
 Answer = ChangeAnswer[RuleShown]
 

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from router_ext.admin.control import Running
 from router_ext.admin.shapes.backends import BackendConfig, BreakerShown, Origin
 from router_ext.admin.shapes.budgets import BudgetConfig
 from router_ext.admin.shapes.config import ConfigVersion
@@ -11,6 +10,7 @@ from router_ext.admin.shapes.rules import MatchShown, RuleShown
 from router_ext.config.changes import Specs
 from router_ext.config.masked import MASK, masked_path
 from router_ext.config.sections import Budget
+from router_ext.control import Running
 from router_ext.model.backend import Backend
 from router_ext.model.rule import Rule
 from router_ext.model.secret import Secret
