@@ -33,7 +33,7 @@ def budget_change_routes(source: Source) -> APIRouter:
     """The routes that change them. A service may hold slashes; ``default`` is for those that are not named."""
     router = APIRouter(prefix="/api/budgets", tags=["budgets"])
 
-    @router.put("/{service:path}", response_model=Answer, responses=errors(503))
+    @router.put("/{service:path}", response_model=Answer, responses=errors(404, 503))
     async def set_budget(request: Request, service: PathName, spec: BudgetSpec, dry_run: DryRun = False) -> Answer:
         """Gives a service a budget, in the place of the one it has. What was spent today stays spent."""
         written = spec.model_dump(mode="json", exclude_unset=True)

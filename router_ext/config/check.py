@@ -86,8 +86,8 @@ def _fail_open(config: RouterConfig, place: Place) -> Iterator[Problem]:
     usable = config.fail_open_backends
     if not usable:
         message = (
-            "no backend of the chain can be used without the router (each needs a key or a path of its own): "
-            "while the router is down Envoy answers 503"
+            "no backend of the chain can be used without the router (each needs a key or a path of its own, or is "
+            "drained): while the router is down Envoy answers 503"
         )
         yield Problem(*place(_CHAIN), message)
         return

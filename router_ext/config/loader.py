@@ -83,9 +83,9 @@ def parse(
     config = None if whole.problems else _read(whole.root, reading)
     if config is None or reading.problems or document.problems:
         raise ConfigError(source, [*document.problems, *whole.problems, *reading.problems])
-    warnings = _warnings(config, reading, document, whole)
     names = frozenset(backend.name for backend in config.backends)
     config = replace(config, drained=changes.drained & names)
+    warnings = _warnings(config, reading, document, whole)
     return LoadedConfig(config, warnings, hashlib.sha256(content).hexdigest(), whole.names)
 
 

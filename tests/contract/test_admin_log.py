@@ -12,7 +12,7 @@ def test_a_doubt_about_the_configuration_is_logged_once() -> None:
     with admin_process({"ROUTER_API_TOKEN": TOKEN, "ROUTER_ALLOW_PRIVATE_BACKENDS": "true"}) as running:
         doubts = running.log.count(DOUBT)
         assert doubts > 0
-        assert running.ask("/api/backends/a/drain", "POST")[0] == 200
+        assert running.ask("/api/backends/b/drain", "POST")[0] == 200
         assert running.log.count(DOUBT) == doubts
         assert running.ask("/api/backends", "POST", spec)[0] == 201
         assert running.log.count(DOUBT) == doubts + 1

@@ -120,6 +120,14 @@ def test_envoy_may_not_use_a_drained_backend_while_the_router_is_away() -> None:
     assert [item.name for item in read.backends] == ["a", "b", "c"]
 
 
+def test_draining_the_last_backend_that_envoy_may_use_alone_is_a_warning() -> None:
+    """Whoever drains it should know what happens while the router is away."""
+    two = NO_CHANGES.with_drained("a").with_drained("b")
+    chain = "defaults.fallback_chain"
+    assert chain not in by_path(loaded(THREE, two).warnings)
+    assert "or is drained): while the router is down" in by_path(loaded(THREE, two.with_drained("c")).warnings)[chain]
+
+
 def test_the_files_own_names_are_told() -> None:
     """Whatever stands above it."""
     changes = NO_CHANGES.with_backend("x", SPEC).without_backend("b").with_budget("new", {"daily_limit_usd": 1})

@@ -32,7 +32,7 @@ def test_without_a_backend_for_fail_open_the_consequence_is_named() -> None:
     """Every backend of the chain has a key: Envoy alone can use none."""
     assert warnings(BACKENDS + "defaults: {fallback_chain: [c]}\nrules: [{name: r, backends: [a, b]}]") == {
         "defaults.fallback_chain": "no backend of the chain can be used without the router (each needs a key or a path "
-        "of its own): while the router is down Envoy answers 503"
+        "of its own, or is drained): while the router is down Envoy answers 503"
     }
 
 
