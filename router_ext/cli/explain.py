@@ -9,7 +9,13 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_json_argument, default_config, load_or_explain
+from router_ext.cli.configuration import (
+    EXIT_BAD_CONFIG,
+    add_json_argument,
+    add_workers_argument,
+    default_config,
+    load_or_explain,
+)
 from router_ext.cli.explained import print_explanation
 from router_ext.cli.failure import EXIT_BAD_CALL, CommandError, print_json
 from router_ext.cli.running_router import RouterRefusedError, RunningRouter, decisions_at, token_note
@@ -43,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("body", metavar="FILE", help="the request's body; - is standard input")
     parser.add_argument("--config", type=Path, default=default_config(), metavar="FILE", help="configuration file")
+    add_workers_argument(parser)
     parser.add_argument("--path", default=Api.CHAT.value, help=f"the request's path ({Api.CHAT})")
     parser.add_argument(
         "--header", action="append", default=[], metavar="'NAME: VALUE'", help="a header of the request; repeatable"
@@ -59,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
         body = sys.stdin.buffer.read() if args.body == "-" else Path(args.body).read_bytes()
     except (OSError, ValueError) as error:
         raise CommandError(str(error), EXIT_BAD_CALL, "bad_request") from None
-    loaded = load_or_explain(args.config, as_json=args.json)
+    loaded = load_or_explain(args.config, args.workers, as_json=args.json)
     if loaded is None:
         return EXIT_BAD_CONFIG
     if args.live:

@@ -9,7 +9,13 @@ from typing import Final
 
 from rich.console import Console
 
-from router_ext.cli.configuration import EXIT_BAD_CONFIG, add_json_argument, default_config, load_or_explain
+from router_ext.cli.configuration import (
+    EXIT_BAD_CONFIG,
+    add_json_argument,
+    add_workers_argument,
+    default_config,
+    load_or_explain,
+)
 from router_ext.cli.event_line import event_line
 from router_ext.cli.output import Output
 from router_ext.cli.running_router import RouterRefusedError, RunningRouter, decisions_at, token_note
@@ -32,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Filters and forms."""
     parser.epilog = EPILOG
     parser.add_argument("--config", type=Path, default=default_config(), metavar="FILE", help="configuration file")
+    add_workers_argument(parser)
     for name, text in (
         ("service", "requests of this service"),
         ("rule", "decisions of this rule"),
@@ -45,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """0 after Ctrl-C, 2 for a configuration that cannot be used. Raises CommandError and ConfigError."""
-    loaded = load_or_explain(args.config, as_json=args.json)
+    loaded = load_or_explain(args.config, args.workers, as_json=args.json)
     if loaded is None:
         return EXIT_BAD_CONFIG
     request = pb.WatchRequest(

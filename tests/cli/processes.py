@@ -1,11 +1,14 @@
 """``router-ext`` as a process, under a shell or a terminal."""
 
 import asyncio
+import fcntl
 import os
 import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -73,6 +76,10 @@ class Terminal:
     def press(self, keys: bytes) -> None:
         """What a person types."""
         os.write(self._descriptor, keys)
+
+    def resize(self, *, columns: int, lines: int) -> None:
+        """What a person does to the window: its process is told by SIGWINCH."""
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     async def until(self, text: bytes) -> None:
         """Waits until ``text`` was shown. Raises AssertionError after the deadline, with what was."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 
 import pytest
@@ -10,6 +11,7 @@ from router_ext.demo.child import free_port
 from tests.cli.processes import DEADLINE_S, run, start, terminal
 from tests.fakes.admin_api import TOKEN, FakeAdminApi
 
+SIZE_OF_THE_TERMINAL = {"COLUMNS": "", "LINES": ""}
 FAST = ("--interval", "100ms")
 
 
@@ -133,6 +135,29 @@ def test_a_terminal_is_left_as_it_was(end: str) -> None:
     assert b"\x1b[32mhealthy" in seen
     assert b"\x1b[?25h" in seen
     assert b"Traceback" not in seen
+
+
+def test_a_terminal_that_is_resized_gets_a_frame_of_its_size() -> None:
+    """At once, not with the next reading; no line is longer than the terminal is wide."""
+
+    async def shown() -> bytes:
+        async with FakeAdminApi() as api:
+            with terminal("top", "--admin", api.url, "--interval", "1h", environ=SIZE_OF_THE_TERMINAL) as screen:
+                screen.resize(columns=140, lines=30)
+                await screen.until(b"today")
+                await screen.until(b"healthy")
+                screen.shown = b""
+                screen.resize(columns=50, lines=12)
+                # Names are cut where there is no room for them.
+                await screen.until("…".encode())
+                screen.press(b"q")
+                assert await screen.ended() == 0
+                return screen.shown
+
+    _, _, frame = asyncio.run(shown()).rpartition(b"\x1b[H")
+    lines = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]", b"", frame).decode().splitlines()
+    assert 0 < max(map(len, lines)) <= 50
+    assert len(lines) <= 12
 
 
 def test_a_terminal_without_colours_gets_none() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from router_ext.cli.explain import explain_live
+from router_ext.cli.main import main
 from router_ext.cli.running_router import RouterRefusedError, RunningRouter
 from router_ext.cli.tail import Tail
 from router_ext.config.sections import Server, TcpAddress, UnixAddress
@@ -149,6 +151,23 @@ def test_the_addresses_are_those_of_the_workers(monkeypatch: pytest.MonkeyPatch)
     router = RunningRouter.of(Server(processor_address=TcpAddress("127.0.0.1", 9000), workers=2))
     assert [str(address) for address in router.addresses] == ["127.0.0.1:9000", "127.0.0.1:9001"]
     assert router.metadata == (("authorization", f"Bearer {TOKEN}"),)
+
+
+@pytest.mark.parametrize("command", ["tail", "explain"])
+def test_workers_that_only_the_call_of_serve_named_are_found(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the same ``--workers``: each has an address of its own, other than the one in the file."""
+    config, body = tmp_path / "router.yaml", tmp_path / "body.json"
+    body.write_bytes(BODY)
+    config.write_text(
+        "backends: [{name: a, url: 'http://127.0.0.1:1', type: vllm, model_name: m}]\n"
+        f"server: {{processor_address: 'unix:{tmp_path}/p.sock', shared_state: redis, "
+        "sessions: {redis_url: 'redis://127.0.0.1:1'}}\n"
+    )
+    arguments = {"tail": [], "explain": [str(body), "--live"]}[command]
+    assert main([command, *arguments, "--config", str(config), "--workers", "2"]) == 1
+    assert re.search(r"/p-[01]\.sock: the router is away\n$", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(("end", "code"), [("signal", 0), ("pipe", 141)])
