@@ -8,8 +8,8 @@ from typing import Final
 
 import orjson
 from rich.text import Text
-from yarl import URL
 
+from router_ext.cli.base_url import base_url
 from router_ext.cli.configuration import (
     EXIT_BAD_CONFIG,
     add_config_argument,
@@ -38,20 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The file, where both sides are, and for how long to watch."""
     add_config_argument(parser)
     add_workers_argument(parser)
-    parser.add_argument("--envoy", type=_base, help="Envoy's admin page (loopback, envoy_admin_port)", metavar="URL")
-    parser.add_argument("--admin", type=_base, help="the router's admin API (admin_host:admin_port)", metavar="URL")
+    parser.add_argument("--envoy", type=base_url, help="Envoy's admin page (loopback, envoy_admin_port)", metavar="URL")
+    parser.add_argument("--admin", type=base_url, help="the router's admin API (admin_host:admin_port)", metavar="URL")
     parser.add_argument("--watch", type=_watch, default=2.0, help="watch counters so long (2)", metavar="SECONDS")
     add_json_argument(parser)
-
-
-def _base(text: str) -> str:
-    try:
-        url = URL(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError("is no URL") from None
-    if url.scheme not in ("http", "https") or not url.host or url.user or url.query_string or url.fragment:
-        raise argparse.ArgumentTypeError("must be http://HOST:PORT or https://HOST:PORT")
-    return str(url)
 
 
 def _watch(text: str) -> float:

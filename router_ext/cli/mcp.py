@@ -6,26 +6,23 @@ import os
 import signal
 import sys
 from io import TextIOWrapper
-from typing import Final
 
 from yarl import URL
 
+from router_ext.cli.base_url import ADMIN, base_url
 from router_ext.cli.configuration import EXIT_BAD_CONFIG
 from router_ext.cli.serve import add_log_level_argument
 from router_ext.config.api_token import token_from
 from router_ext.config.problem import ConfigError
-from router_ext.mcp.remote import admin_url
 from router_ext.mcp.wire import claim_standard_streams
 from router_ext.model.secret import Secret
 from router_ext.telemetry.log import configure_logging, get_logger
-
-DEFAULT_ADMIN: Final = "http://127.0.0.1:8052"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The router's address and the log level."""
     help_text = "the router's admin port (%(default)s); its token is read from ROUTER_API_TOKEN"
-    parser.add_argument("--admin", default=DEFAULT_ADMIN, metavar="URL", help=help_text)
+    parser.add_argument("--admin", type=base_url, default=ADMIN, metavar="URL", help=help_text)
     add_log_level_argument(parser)
 
 
@@ -39,7 +36,7 @@ def main(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         configure_logging(args.log_level)
-        url, token = admin_url(args.admin), token_from(os.environ)
+        url, token = URL(args.admin), token_from(os.environ)
     except (ConfigError, ValueError) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_CONFIG

@@ -15,19 +15,6 @@ from router_ext.model.secret import Secret
 _PIECE: Final = 64 * 1024
 
 
-def admin_url(text: str) -> URL:
-    """The address of an admin API: ``http://host:port``. Raises ValueError with a message that quotes nothing."""
-    try:
-        url = URL(text)
-    except ValueError:
-        raise ValueError("--admin: not a URL") from None
-    if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError("--admin: must be like http://127.0.0.1:8052")
-    if url.user or url.password or url.query_string or url.fragment or url.path not in ("", "/"):
-        raise ValueError("--admin: must be scheme, host and port only; the token comes from ROUTER_API_TOKEN")
-    return url.origin()
-
-
 class RemoteAdmin:
     """Implements ``Admin``; an async context manager that holds the connections. ``token`` None sends none."""
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from typing import Final
-from urllib.parse import urlsplit
 
+from router_ext.cli.base_url import ADMIN, base_url
 from router_ext.cli.configuration import add_json_argument
 from router_ext.cli.failure import CommandError
 from router_ext.cli.top.keys import on_key
@@ -20,32 +20,19 @@ from router_ext.cli.top.table import Table, table
 from router_ext.config.api_token import token_from
 from router_ext.config.units import duration_s
 
-ADMIN: Final = "http://127.0.0.1:8052"
 _SHORTEST_S: Final = 0.1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which router, and how often."""
     parser.add_argument(
-        "--admin", type=admin_url, default=ADMIN, metavar="URL", help=f"the router's admin API (default: {ADMIN})"
+        "--admin", type=base_url, default=ADMIN, metavar="URL", help=f"the router's admin API (default: {ADMIN})"
     )
     parser.add_argument(
         "--interval", type=interval_s, default=1.0, metavar="TIME", help="time between two frames (default: 1s)"
     )
     parser.add_argument("--once", action="store_true", help="print one frame, of one interval, and end")
     add_json_argument(parser, "print each frame as one JSON object a line: error, router")
-
-
-def admin_url(text: str) -> str:
-    """An http or https URL without a slash at its end. Raises ArgumentTypeError."""
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not text.isascii() or not text.isprintable() or set("?#@") & set(text):
-        raise argparse.ArgumentTypeError("expected a URL like http://127.0.0.1:8052")
-    return text.rstrip("/")
 
 
 def interval_s(text: str) -> float:

@@ -10,7 +10,7 @@ from rich.console import Console
 from router_ext.admin.shapes.backends import Backends
 from router_ext.admin.shapes.budgets import BudgetList
 from router_ext.admin.shapes.figures import Queues, Stats
-from router_ext.cli.top.command import Watch, admin_url, interval_s
+from router_ext.cli.top.command import Watch, interval_s
 from router_ext.cli.top.frame import frame
 from router_ext.cli.top.reading import Reading, RouterAwayError
 from router_ext.cli.top.table import BudgetNear, Table, table
@@ -170,18 +170,3 @@ def test_an_interval_is_neither_nothing_nor_for_ever(text: str) -> None:
     """100 ms to an hour."""
     with pytest.raises(Exception, match="expected a time"):
         interval_s(text)
-
-
-def test_an_admin_url_has_no_slash_at_its_end() -> None:
-    """Paths are put behind it."""
-    assert admin_url("http://[::1]:8052/") == "http://[::1]:8052"
-    assert admin_url("https://router.example") == "https://router.example"
-
-
-@pytest.mark.parametrize(
-    "text", ["", "127.0.0.1:8052", "ftp://h", "http://", "http://u:p@h", "http://h/?a", "http://h:x", "http://h\n"]
-)
-def test_an_admin_url_is_of_a_host(text: str) -> None:
-    """Without a password, which would be seen by whoever lists the processes."""
-    with pytest.raises(Exception, match="expected a URL"):
-        admin_url(text)

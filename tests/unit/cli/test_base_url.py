@@ -1,8 +1,10 @@
-"""The address of a router."""
+"""The address of a router, or of Envoy's admin page."""
+
+import argparse
 
 import pytest
 
-from router_ext.mcp.remote import admin_url
+from router_ext.cli.base_url import base_url
 
 
 @pytest.mark.parametrize(
@@ -15,8 +17,8 @@ from router_ext.mcp.remote import admin_url
     ],
 )
 def test_an_address_is_scheme_host_and_port(text: str, url: str) -> None:
-    """A slash at the end does not matter."""
-    assert str(admin_url(text)) == url
+    """A slash at the end does not matter: paths are put behind it."""
+    assert base_url(text) == url
 
 
 @pytest.mark.parametrize(
@@ -25,15 +27,20 @@ def test_an_address_is_scheme_host_and_port(text: str, url: str) -> None:
         "",
         "localhost:8052",
         "unix:/x",
+        "ftp://h",
         "http://",
         "http://u:pass@h",
         "http://h/api",
         "http://h?a=b",
+        "http://h#a",
+        "http://h:x",
+        "http://h:0",
+        "http://h\n",
         "//h",
     ],
 )
 def test_anything_else_is_refused_without_quoting_it(text: str) -> None:
     """It may hold a credential."""
-    with pytest.raises(ValueError, match="--admin: ") as error:
-        admin_url(text)
+    with pytest.raises(argparse.ArgumentTypeError, match="expected scheme, host and port") as error:
+        base_url(text)
     assert "pass" not in str(error.value)
