@@ -98,7 +98,10 @@ def _refused(action: Action, error: Exception) -> RefusedError:
     if isinstance(error, RefusedError):
         return error
     if not isinstance(error, ConfigError):
-        return RefusedError(503, "not_applied", "The change cannot be written or taken over; nothing has changed.")
+        # Of a system's error its fixed words, which name no path of the machine; the audit has all of it.
+        cause = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""
+        message = f"The change cannot be written or taken over{cause}; nothing has changed."
+        return RefusedError(503, "not_applied", message)
     if isinstance(error, ChangesFileError):
         message = "What was changed before cannot be used, so nothing can be changed: see problems."
         problems = [Problem(NAME, 0, problem.message) for problem in error.problems]

@@ -140,7 +140,9 @@ class Pipeline:
         sifted = sift(states, asked, rule, filters)
         kept = sifted.kept
         if self._pinned is not None and asked.affinity.matched:
-            kept = with_outsider(kept, states, asked, rule, self._pinned)
+            # A limit that was given up is given up for the pin, too, but only where nobody else can serve.
+            needed = FILTERS if kept else filters
+            kept = with_outsider(kept, states, asked, rule, self._pinned, filters=needed)
         if not kept:
             return _refused(rule, sifted, asked)
         probe = to_probe(sifted, asked)

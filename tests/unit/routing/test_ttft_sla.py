@@ -166,6 +166,15 @@ def test_a_pinned_backend_outside_the_rule_is_under_its_limit() -> None:
     assert picked(SLOW, SLOW) == "a"
 
 
+def test_a_slow_pinned_backend_outside_the_rule_serves_where_nobody_else_can() -> None:
+    """The limit refuses nobody, whoever it leaves out: without it the pin would have served."""
+    pipeline = Pipeline([LIMITED], [], balancing=Balancing.PIN)
+    states = snapshot(_down("a"), _down("b"), _state("z", SLOW))
+    choice = pipeline.route(Asked(request(), states, known({"z": 4000}), NOW))
+    assert isinstance(choice, Choice)
+    assert (choice.backend.name, choice.sla_missed) == ("z", True)
+
+
 # Who is tried out
 
 
