@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ NO_COUNTS = Counters({}, {}, 2.0)
 
 def dump(config: RouterConfig = CONFIG) -> Document:
     """A ``/config_dump`` page of an Envoy on the rendered files, which may be changed."""
-    bootstrap, clusters = copy.deepcopy(render_bootstrap(config)), copy.deepcopy(render_clusters(config))
+    bootstrap, clusters = (copy.deepcopy(page) for page in _rendered_files(config))
     static = bootstrap["static_resources"]
     return {
         "configs": [
@@ -45,6 +46,17 @@ def dump(config: RouterConfig = CONFIG) -> Document:
             _section("ListenersConfigDump", static_listeners=[{"listener": one} for one in static["listeners"]]),
         ]
     }
+
+
+@cache
+def _rendered_files(config: RouterConfig) -> tuple[Document, Document]:
+    """Rendering takes half a second."""
+    return render_bootstrap(config), render_clusters(config)
+
+
+@cache
+def _rendered_wiring(config: RouterConfig) -> Wiring:
+    return rendered(config)
 
 
 def _section(name: str, **content: object) -> Document:
@@ -64,7 +76,7 @@ def good(config: RouterConfig = CONFIG) -> State:
         wiring(config=config), {"router-ext": (Host("unix:/run/p.sock", True),)}, NO_COUNTS, "LIVE", "1.40.0", 0.0
     )
     backends = tuple(RunningBackend(one.name, "healthy", False) for one in config.backends)
-    return State(config, rendered(config), envoy, RouterState("1", True, backends, NO_COUNTS, 0.0), "1")
+    return State(config, _rendered_wiring(config), envoy, RouterState("1", True, backends, NO_COUNTS, 0.0), "1")
 
 
 def with_envoy(state: State, /, **changes: Any) -> State:
