@@ -17,7 +17,7 @@ from router_ext.engine.charging import Charges
 from router_ext.engine.choosing import Choosing, NotChosen, no_backend
 from router_ext.engine.configured import Configured
 from router_ext.engine.decider import Decider
-from router_ext.engine.exchanges import KeptRequest, OpenExchange, OpenExchanges
+from router_ext.engine.exchanges import KeptRequest, OpenExchange, OpenExchanges, Settled
 from router_ext.engine.experiments import Experiments, given
 from router_ext.engine.explaining import Explaining, Explanation
 from router_ext.engine.failover import Failover
@@ -282,20 +282,34 @@ class Engine:
     # Settling
 
     def settle(self, record: AccessRecord) -> None:
-        """An access log entry: ends the exchange it belongs to, or counts a request that Envoy served alone."""
+        """One access log entry: ``end``, then ``tell``."""
+        settled = self.end(record)
+        if settled is not None:
+            self.charges.flush()
+            self.tell(settled)
+
+    def end(self, record: AccessRecord) -> Settled | None:
+        """An access log entry: ends the exchange it belongs to, or counts a request that Envoy served alone.
+
+        Call ``charges.flush`` and then ``tell`` with what is returned, once for several: nothing is told of before its
+        cost is on file. None: there is nothing to tell.
+        """
         if not record.decision_id:
             if record.upstream_reached or record.route == SESSION_ROUTE:
                 self._telemetry.bypassed(record)
-            return
+            return None
         exchange = self._end(record.decision_id)
         if exchange is None:
-            return
+            return None
         end = self._attempts.settle(exchange.attempt, end_of(exchange, record))
         if exchange.turn is not None:
             self._sessions.ended(exchange.turn, client_left=end.failure == CLIENT_LEFT)
-        self.charges.flush()
         how = end.failure, end.ttft_s, end.usage, exchange.attempts, exchange.assignment
-        outcome = Outcome(record, *how, estimated=end.estimated)
+        return Settled(exchange, Outcome(record, *how, estimated=end.estimated))
+
+    def tell(self, settled: Settled) -> None:
+        """What came of an exchange, for whoever counts or watches."""
+        exchange, outcome = settled.exchange, settled.outcome
         self._telemetry.settled(exchange.attempt.decision, outcome)
         self.watching.settled(exchange, outcome)
         self.experiments.note(exchange.attempt.slot.state.backend, outcome)

@@ -5,6 +5,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from router_ext.config.sections import AbTest
 from router_ext.engine.attempts import Attempt, AttemptEnd
 from router_ext.engine.gate_ask import GateAsk
@@ -12,6 +14,7 @@ from router_ext.engine.turns import OpenTurn
 from router_ext.model.decision import Decision
 from router_ext.model.experiment import Assignment
 from router_ext.model.gate import Quality
+from router_ext.model.outcome import Outcome
 from router_ext.payload.inference import InferenceBody
 from router_ext.payload.prompt import PromptChain
 from router_ext.stream.events import RequestHead
@@ -84,6 +87,13 @@ class OpenExchange:
     def cluster(self) -> str:
         """The Envoy cluster of the present attempt."""
         return self.attempt.slot.state.backend.cluster
+
+
+class Settled(Struct, frozen=True):
+    """An exchange that has ended, and what came of it."""
+
+    exchange: OpenExchange
+    outcome: Outcome
 
 
 class OpenExchanges:

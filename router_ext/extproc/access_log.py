@@ -1,7 +1,7 @@
 """Envoy's access log stream: the end of every exchange."""
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Final, TypeVar
 
 import grpc
 from envoy.data.accesslog.v3 import accesslog_pb2 as log_pb
@@ -10,6 +10,7 @@ from envoy.service.accesslog.v3 import als_pb2_grpc as pb_grpc
 from google.protobuf import duration_pb2, struct_pb2
 
 from router_ext.engine.engine import Engine
+from router_ext.engine.exchanges import Settled
 from router_ext.extproc.codec import METADATA_NAMESPACE
 from router_ext.model.outcome import AccessRecord, StreamEnd, Usage
 from router_ext.ports import Telemetry
@@ -59,6 +60,9 @@ _MAX_COUNT: Final = 1 << 53
 
 _Spaces = Mapping[str, struct_pb2.Struct]
 
+S = TypeVar("S")
+T = TypeVar("T")
+
 
 class AccessLog(pb_grpc.AccessLogServiceServicer):  # type: ignore[misc]
     """The ``envoy.service.accesslog.v3.AccessLogService`` service."""
@@ -74,15 +78,28 @@ class AccessLog(pb_grpc.AccessLogServiceServicer):  # type: ignore[misc]
     ) -> pb.StreamAccessLogsResponse:
         """Settles every entry of the stream, which lasts as long as Envoy's connection."""
         async for message in messages:
-            for entry in message.http_logs.log_entry:
-                self._settle(entry)
+            self._settle(message.http_logs.log_entry)
         return pb.StreamAccessLogsResponse()
 
-    def _settle(self, entry: log_pb.HTTPAccessLogEntry) -> None:
+    def _settle(self, entries: Iterable[log_pb.HTTPAccessLogEntry]) -> None:
+        """All entries of a message are written to the ledger at once: a flush costs as much as the rest of settling."""
+        settled = [done for entry in entries if (done := self._guarded(self._end, entry)) is not None]
+        self._guarded(self._flush, None)
+        for done in settled:
+            self._guarded(self._engine.tell, done)
+
+    def _end(self, entry: log_pb.HTTPAccessLogEntry) -> Settled | None:
+        return self._engine.end(record_of(entry))
+
+    def _flush(self, _: None) -> None:
+        self._engine.charges.flush()
+
+    def _guarded(self, step: Callable[[S], T], subject: S) -> T | None:
         try:
-            self._engine.settle(record_of(entry))
+            return step(subject)
         except Exception as error:  # noqa: BLE001 - one bad entry must not end the stream of all others
             self._telemetry.fault("access_log", error)
+            return None
 
 
 def record_of(entry: log_pb.HTTPAccessLogEntry) -> AccessRecord:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterator
 import pytest
 
 from router_ext.engine.engine import Engine
+from router_ext.engine.exchanges import Settled
 from router_ext.model.outcome import AccessRecord
 from router_ext.stream.effects import Forward, HeaderEdits, Plan, RelayBody, Relayed
 from router_ext.stream.events import RequestHead, ResponseHeaders
@@ -45,7 +46,7 @@ class BrokenEngine(Engine):
         """Fails."""
         raise RuntimeError("no clock")
 
-    def settle(self, record: AccessRecord) -> None:
+    def end(self, record: AccessRecord) -> Settled | None:
         """Fails."""
         raise RuntimeError("no ledger")
 
