@@ -1,9 +1,18 @@
-"""Coroutine tests run each in an event loop of its own."""
+"""Coroutine tests run each in an event loop of its own, and no test logs where another one did."""
 
 import asyncio
 import inspect
+from collections.abc import Iterator
 
 import pytest
+import structlog
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """A command that is run in the test's process sends the log to a stream that ends with the test."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.hookimpl(tryfirst=True)
