@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 from rich.text import Text
 
-from router_ext.cli.base_url import base_url
+from router_ext.cli.base_url import base_url, reachable
 from router_ext.cli.configuration import (
     EXIT_BAD_CONFIG,
     add_config_argument,
@@ -76,8 +76,7 @@ async def _read(config: RouterConfig, args: argparse.Namespace, token: Secret | 
 
 
 def _admin_url(server: Server) -> str:
-    """An address that means every interface is asked for on this machine's own."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.admin_host, server.admin_host)  # noqa: S104 - compared
+    host = reachable(server.admin_host)
     return f"http://[{host}]:{server.admin_port}" if ":" in host else f"http://{host}:{server.admin_port}"
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import grpc
 
+from router_ext.cli.base_url import reachable
 from router_ext.cli.failure import CommandError
 from router_ext.config.api_token import TOKEN_VARIABLE, token_from
 from router_ext.config.sections import Address, Server, TcpAddress
@@ -21,8 +22,6 @@ _OPTIONS: Final = (
     # The router is on this machine or near it.
     ("grpc.enable_http_proxy", 0),
 )
-
-_EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "[::1]"}  # noqa: S104 - what a server may bind
 
 _HINTS: Final = {
     grpc.StatusCode.UNAVAILABLE: "the router is away",
@@ -62,7 +61,7 @@ async def decisions_at(address: Address) -> AsyncIterator[pb_grpc.DecisionsStub]
     """The service of one process. Raises RouterRefusedError for a call that fails inside."""
     target = address
     if isinstance(address, TcpAddress):
-        target = TcpAddress(_EVERY_ADDRESS.get(address.host, address.host), address.port)
+        target = TcpAddress(reachable(address.host), address.port)
     async with grpc.aio.insecure_channel(str(target), options=_OPTIONS) as channel:
         try:
             yield pb_grpc.DecisionsStub(channel)  # type: ignore[no-untyped-call]

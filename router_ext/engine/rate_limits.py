@@ -26,6 +26,10 @@ class _Bucket:
     level: float
     at: float
 
+    def level_at(self, now: float, rate: float, burst: float) -> float:
+        """The level at a later time, filled with ``rate`` requests a second up to ``burst``."""
+        return min(burst, self.level + (now - self.at) * rate)
+
 
 class RateLimits:
     """The limits in force, and how much of them is left."""
@@ -63,7 +67,7 @@ class RateLimits:
         if share is None or bucket is None:
             return None
         rate, burst = share
-        level = min(burst, bucket.level + (self._clock.monotonic() - bucket.at) * rate)
+        level = bucket.level_at(self._clock.monotonic(), rate, burst)
         return None if level >= 1 else _too_many(level, rate)
 
     def _share(self, service: str) -> tuple[float, float] | None:
@@ -83,7 +87,7 @@ class RateLimits:
                 self._buckets.popitem(last=False)
             return bucket
         self._buckets.move_to_end(service)
-        bucket.level, bucket.at = min(burst, bucket.level + (now - bucket.at) * rate), now
+        bucket.level, bucket.at = bucket.level_at(now, rate, burst), now
         return bucket
 
 
