@@ -96,8 +96,12 @@ class Stack:
         wait_until(lambda: self._answers(self.admin_url + "/ready"), "router_ext to be ready", 30.0)
 
     def await_routed(self) -> None:
-        """Waits until requests go by way of router_ext."""
-        wait_until(self._is_routed, "requests to be routed", 20.0)
+        """Waits until requests go by way of router_ext. A failure shows the end of its log, and whether it runs."""
+        try:
+            wait_until(self._is_routed, "requests to be routed", 20.0)
+        except AssertionError as error:
+            told = f"router_ext has exit code {self.router.exit_code}:\n{self.router.last_lines()}"
+            raise AssertionError(f"{error}; {told}") from None
 
     def stop(self) -> None:
         """Stops every part that runs."""
